@@ -55,7 +55,7 @@ class Planner:
 @pytest.fixture
 def planner() -> Iterator[Planner]:
     connection = sqlite3.connect(":memory:")
-    for schema in sorted((Path(turns.__file__).parent / "migrations").glob("*.sql")):
+    for schema in sorted((Path(turns.__file__).parents[1] / "migrations").glob("*.sql")):
         connection.executescript(schema.read_text())
     yield Planner(connection)
     connection.close()

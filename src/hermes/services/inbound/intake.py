@@ -154,7 +154,8 @@ class Intake:
         """Everything is stored: wake the lane, act, or notify a stranger. Nothing here may lose the event."""
         event = arrival.event
         if arrival.refusal is not None and isinstance(event, InboundMessage):
-            self._actions.spawn(self._notices.meet_stranger(event, arrival.refusal))
+            if (notice := self._notices.meet_stranger(event, arrival.refusal)) is not None:
+                self._actions.spawn(notice)
         elif arrival.incoming.state is InboxState.ACTING and event is not None:
             self._actions.start(taken.event_id, arrival.incoming.lane, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from hermes.config import Config
@@ -86,8 +86,11 @@ class Notices:
         rows = self._outbox_writer.notice(message.session_key.target, text, turn_id=turn_id, key=f"ob_waits_{turn_id}")
         await self._send(rows)
 
-    async def meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
-        """Tell a stranger in a direct chat how to be let in, now and then. A group is never told anything."""
+    def meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> Awaitable[None] | None:
+        """Log a stranger, and return what tells them how to be let in; None where nothing is to be said now.
+
+        Only a direct chat gets an answer, now and then. A group is never told anything.
+        """
         platform = message.session_key.platform
         now = self._clock.now()
         who = (platform, message.sender_id)
@@ -100,11 +103,13 @@ class Notices:
         is_pairing = reason is RefusalReason.NOT_PAIRED
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
         if not answers or not (self._codes_shown if is_pairing else self._strangers_notified).is_due(who, now):
-            return
+            return None
         if is_pairing:
-            await self._strangers.meet(message, message.session_key.account)
-            return
-        setting = f"{platform.upper()}_ALLOWED_USERS"
+            return self._strangers.meet(message, message.session_key.account)
+        return self._explain_allowlist(message)
+
+    async def _explain_allowlist(self, message: InboundMessage) -> None:
+        setting = f"{message.session_key.platform.upper()}_ALLOWED_USERS"
         text = (await self.words_for(message)).STRANGER.format(sender_id=message.sender_id, setting=setting)
         await self._send(self._outbox_writer.notice(message.session_key.target, text))
 

@@ -67,14 +67,17 @@ def _entry(key: str, session_id: str, title: str, created_at: float, updated_at:
     where = _parsed(key)
     if where is None:
         return {}
+    try:
+        times = {"created_at": _iso(created_at), "updated_at": _iso(updated_at)}
+    except (TypeError, ValueError, OverflowError, OSError):  # SQLite keeps anything in any column
+        return {}
     return {
         "session_key": key,
-        "session_id": session_id,
-        "title": title,
+        "session_id": str(session_id),
+        "title": str(title),
         "platform": where.platform,
         "chat_type": where.kind.value,
-        "created_at": _iso(created_at),
-        "updated_at": _iso(updated_at),
+        **times,
     }
 
 
