@@ -31,7 +31,7 @@ def spoil_lane_of_chat(tx: Tx, chat: int) -> None:
 
 def spoil_name_of_lane(tx: Tx) -> None:
     tx.run("UPDATE people SET role = 'admin'")
-    tx.run("UPDATE turns SET lane = 'nothing that names a chat'")
+    tx.run("UPDATE turns SET lane = 'agent:main:telegram:no kind:at all'")
 
 
 async def test_a_request_that_cannot_be_read_does_not_keep_the_gateway_from_starting(
