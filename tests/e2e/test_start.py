@@ -11,8 +11,11 @@ import pytest
 from hermes.app.tools import TOOLS
 from tests.e2e.keeping import ROOT
 
-MOST_OF_OURS = 331
-"""It was 303 when this was written. Before it is raised: does /health need it, or only the first message?"""
+MAX_OF_OURS = 325
+"""Modules with code; a package that holds only its docstring costs next to nothing and is not counted.
+
+Before this is raised: does /health need the module, or only the first message?
+"""
 
 MOST_BEFORE_THE_SUPERVISOR = 12
 
@@ -71,6 +74,10 @@ def python(code: str, *arguments: str) -> str:
     return done.stdout
 
 
+def is_package(name: str) -> bool:
+    return (ROOT / "src" / name.replace(".", "/")).is_dir()
+
+
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     return frozenset(json.loads(python(UNTIL_THE_DOORS_ARE_OPEN, str(tmp_path_factory.mktemp("start")))))
@@ -81,8 +88,8 @@ def test_what_health_does_not_need_is_imported_after_it(modules: frozenset[str])
 
 
 def test_a_start_imports_no_more_of_ours_than_it_did(modules: frozenset[str]) -> None:
-    ours = sorted(name for name in modules if name.startswith("hermes"))
-    assert len(ours) <= MOST_OF_OURS, ours
+    ours = sorted(name for name in modules if name.startswith("hermes") and not is_package(name))
+    assert len(ours) <= MAX_OF_OURS, ours
 
 
 def test_the_command_becomes_the_supervisor_without_parser_and_paths() -> None:
