@@ -18,10 +18,16 @@ RAN = "ran.txt"
 
 
 async def ask(world: World, what: str, number: int) -> Sent:
-    """The owner lets the agent ask for something dangerous; returns the question."""
+    """The owner lets the agent ask for something dangerous; returns the question.
+
+    It is settled then: a gateway killed between sending and recording would rightly send it once more.
+    """
     world.model.commands[what] = f"rm -rf build && echo {what!r} >> {RAN}"
     world.telegram.user_says(what)
     await world.telegram.wait_for(lambda: len(questions(world)) >= number, SECONDS)
+    async with asyncio.timeout(SECONDS):
+        while (await asyncio.to_thread(world.gateway.status))["waiting"].get("answers", 1):  # noqa: ASYNC110 - a process
+            await asyncio.sleep(0.01)
     return questions(world)[number - 1]
 
 
