@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(300)  # each starts pytest up to twice, with two workers
 ROOT = Path(__file__).parents[2]
 RUN = """
 import sys
@@ -45,7 +46,7 @@ def test_a_few_that_failed_are_tried_again_alone_and_told(tmp_path: Path, text: 
     (tmp_path / "test_these.py").write_text(text)
     script = RUN.format(scripts=str(ROOT / "scripts"), folder=str(tmp_path))
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
     )
     assert run.stdout.splitlines()[-1] == verdict, run.stdout + run.stderr
 
@@ -56,6 +57,6 @@ def test_skips_are_counted_by_their_reason_in_the_last_lines(tmp_path: Path) -> 
     (tmp_path / "test_these.py").write_text(skips)
     script = RUN.format(scripts=str(ROOT / "scripts"), folder=str(tmp_path)) + "print(dict(told.skips))\n"
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
     )
     assert run.stdout.splitlines()[-1] == "{'no git here': 3}", run.stdout + run.stderr
