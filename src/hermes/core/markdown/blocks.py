@@ -1,7 +1,7 @@
 """Parse neutral Markdown into blocks and spans, and write them in the ``Style`` of a platform.
 
 Blocks go by lines and keep the layout of the model: blank lines, indentation and numbers stay. Marks pair as people
-write them, in Chinese too (docs/adr/0017). Every pass is linear in the text: a model may write anything.
+write them, in Chinese too (docs/adr/0018). Every pass is linear in the text: a model may write anything.
 """
 
 from __future__ import annotations
