@@ -38,6 +38,7 @@ QUEUES = frozenset({"lanes", "targets"})
 """A queue that is lost is made again for the work that waits in it, without what else was noted there."""
 
 ROLES = ("owner", "admin", "user", "guest")
+WHO_MAY = frozenset({"people", "api_keys", "grants", "pairings"})
 RIGHTS = {*ROLES, "approved", "refused", "revoked", "pending", "once", "session", "always"}
 STATES = {
     "inbox": ("answered", "refused", "set_aside", "queued"),
@@ -270,7 +271,7 @@ class Damage:
         return f"{self.kind} {self.when}{'' if self.has_map else ' without its map'} ({self.file} at {where})"
 
 
-def plan(chance: random.Random, data: bytes, older: bytes, log: bytes, when: str) -> Damage:
+def plan(chance: random.Random, data: bytes, older: bytes, log: bytes, when: str, *, has_map: bool) -> Damage:
     size = len(data)
     kind = chance.choice(("byte", "bytes", "run", "noise", "zeros", "other page", "earlier page", "cut", "header"))
     page = chance.randrange(size // PAGE) * PAGE
@@ -302,7 +303,7 @@ def plan(chance: random.Random, data: bytes, older: bytes, log: bytes, when: str
         strokes = [(at, None if chance.random() < 0.5 else chance.randbytes(chance.randint(1, 5000)))]
         kind = "log"
     strokes = [(at, piece if piece is None else piece[: max(1, size - at)]) for at, piece in strokes]
-    return Damage(kind, when, has_map=chance.random() > 0.125, strokes=strokes, file=file)
+    return Damage(kind, when, has_map=has_map, strokes=strokes, file=file)
 
 
 # What came of it
@@ -330,7 +331,9 @@ class Tally:
 class Damager:
     """Damages copies of a template, one after the other."""
 
-    def __init__(self, template: Template, folder: Path, seed: int) -> None:
+    def __init__(self, template: Template, folder: Path, seed: int, *, without_map: float = 0.125) -> None:
+        """``without_map`` is the share of damages that hit the map of the pages too."""
+        self._without_map = without_map
         self._template = template
         self._folder = folder
         self._chance = random.Random(seed)
@@ -358,7 +361,8 @@ class Damager:
         (home / "sessions").symlink_to(source / "sessions")
         state, log = home / "state.db", home / "state.db-wal"
         log_data = log.read_bytes() if log.exists() else b""
-        damage = plan(self._chance, state.read_bytes(), self._template.older, log_data, when)
+        has_map = self._chance.random() >= self._without_map
+        damage = plan(self._chance, state.read_bytes(), self._template.older, log_data, when, has_map=has_map)
         if not damage.has_map:
             state.with_name(f"state.db{SUFFIX}").unlink()
         strokes = [
@@ -400,7 +404,9 @@ class Damager:
                     continue
                 if table in QUEUES and key in before[table] and reports:
                     continue
-                if was is not None and set(was) & RIGHTS != set(row) & RIGHTS:
+                # Without the map a page as it was earlier looks like any other: what it says was true once.
+                is_once_true = not damage.has_map and damage.kind == "earlier page"
+                if was is not None and table in WHO_MAY and set(was) & RIGHTS != set(row) & RIGHTS and not is_once_true:
                     tally.roles.append(f"{damage}: {table} {key}: {was} → {row}")
                 elif was is not None and not damage.has_map:  # nothing can tell such a text from the right one
                     tally.altered_without_map += 1

@@ -19,7 +19,7 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import groupby, islice
 from pathlib import Path
@@ -72,6 +72,11 @@ class _Salvaged:
     lost_changes: bool = False
     is_known: bool = False
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def broken(self) -> list[str]:
+        """Tables of which more may be found page by page."""
+        return [table for table, expected in self.tables.items() if not expected.is_exact]
 
     def is_short(self, table: str, target: sqlite3.Connection) -> bool:
         """Whether rows of a table may be missing that another source has."""
@@ -289,7 +294,6 @@ def _salvage_unknown(
 ) -> _Salvaged:
     """Read what can be read of a file whose pages are not known by their checksums."""
     found = _Salvaged(lost_changes=lost_changes)
-    broken: list[str] = []
     try:
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
             columns = {
@@ -299,15 +303,12 @@ def _salvage_unknown(
             apply_migrations(target, _steps_of(_noted_version(source), columns, steps), name)
             for table in [table for table in schema_repair.tables(target) if table != "meta"]:
                 found.tables[table] = _salvage_table(source, target, table)
-                if not found.tables[table].is_exact:
-                    broken.append(table)
+            _carve(copy, source, target, found.broken)
     except sqlite3.DatabaseError as error:
         log.warning("Damaged copy not opened", extra={"reason": str(error)})
         apply_migrations(target, steps, name)
-        broken = [table for table in schema_repair.tables(target) if table != "meta"]
-        found.tables = {table: _Expected(is_exact=False) for table in broken}
-    if broken:
-        _carve(copy, target, broken)
+        found.tables = {table: _Expected(is_exact=False) for table in schema_repair.tables(target) if table != "meta"}
+        _carve(copy, None, target, found.broken)
     return found
 
 
@@ -320,25 +321,39 @@ def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table
         present, is_sound = [], False
     columns = [column for column in shape if column.name in present]
     if not columns or (table in row_shapes.NEVER_CARVED and not is_sound):
-        return _Expected(_count(source, table), is_exact=False)
+        return _Expected(is_exact=False)
     reader = _TableReader(source, table, [column.name for column in columns])
     rows = reader.rows()
     if not is_sound:
-        rows = (row for row in rows if row_shapes.fits(table, columns, row))
+        is_indexed = _index_of(source, table, columns)
+        rows = (row for row in rows if row_shapes.fits(table, columns, row) and is_indexed(row))
     elif table in row_shapes.NEVER_CARVED:
         rows = (row for row in rows if row_shapes.is_possible(table, columns, row))
     kept = _insert(target, table, [column.name for column in columns], rows)
-    counted = _count(source, table)
-    return _Expected(max(kept, counted), is_exact=is_sound and not reader.is_broken and kept >= counted)
+    # How many rows a damaged table held, neither it nor its index can be trusted to say.
+    counted = _count(source, table) if is_sound and not reader.is_broken else kept
+    return _Expected(counted, is_exact=is_sound and not reader.is_broken and kept == counted)
+
+
+def _index_of(
+    source: sqlite3.Connection, table: str, columns: Sequence[schema_repair.Column]
+) -> Callable[[Sequence[object]], bool]:
+    """Ask the index of a table's keys whether it has a row: a key in which a byte was changed is not there."""
+    places = [place for place, column in enumerate(columns) if column.primary]
+    where = " AND ".join(f"{columns[place].name} = ?" for place in places)
+    sql = f"SELECT 1 FROM {table} INDEXED BY sqlite_autoindex_{table}_1 WHERE {where}"
+
+    def is_indexed(row: Sequence[object]) -> bool:
+        try:
+            return source.execute(sql, [row[place] for place in places]).fetchone() is not None
+        except sqlite3.DatabaseError:  # the index is damaged too, or there is none
+            return True
+
+    return is_indexed
 
 
 def _count(source: sqlite3.Connection, table: str) -> int:
-    """How many rows there were: counted over an index, which may be whole where the table is not."""
-    counts = [0]
-    for how in ("", "NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
-        with contextlib.suppress(sqlite3.DatabaseError):
-            counts.append(source.execute(f"SELECT count(*) FROM {table} {how}").fetchone()[0])
-    return max(counts)
+    return int(source.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()[0])
 
 
 def _rows_in(target: sqlite3.Connection, table: str) -> int:
@@ -411,18 +426,21 @@ def _insert(
     return target.total_changes - before
 
 
-def _carve(copy: Path, target: sqlite3.Connection, broken: Sequence[str]) -> None:
+def _carve(copy: Path, source: sqlite3.Connection | None, target: sqlite3.Connection, broken: Sequence[str]) -> None:
     """Take records found page by page, each into the one table whose shape it has, if what it refers to is there.
 
     They wait in tables of their own until all have been found: a row may stand before the one that it refers to.
     """
     shapes = {table: schema_repair.columns(target, table) for table in schema_repair.tables(target)}
     wanted = [table for table in broken if table not in row_shapes.NEVER_CARVED]
+    if not wanted:
+        return
+    is_indexed = {table: _index_of(source, table, shapes[table]) for table in wanted} if source is not None else {}
 
     def fitting() -> Iterator[tuple[str, Sequence[object]]]:
         for row in pages.rows(copy):
             fits = [table for table, shape in shapes.items() if row_shapes.is_whole(table, shape, row.values)]
-            if len(fits) == 1 and fits[0] in wanted:
+            if len(fits) == 1 and fits[0] in wanted and (not is_indexed or is_indexed[fits[0]](row.values)):
                 yield fits[0], row.values
 
     for table in wanted:

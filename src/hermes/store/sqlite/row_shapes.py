@@ -168,6 +168,8 @@ _OUR_TABLES = frozenset(name.partition(".")[0] for name in CHECKS) | {"revisions
 
 def _typed(column: Column) -> Check:
     kind = column.type.upper()
+    if "TEXT" in kind and column.primary:
+        return lambda value: isinstance(value, str) and value.isprintable()
     if "TEXT" in kind:
         return lambda value: isinstance(value, str) and "\x00" not in value
     if "INT" in kind:
