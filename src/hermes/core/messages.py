@@ -156,10 +156,6 @@ class Receipt:
     note: str = ""
 
 
-REPEAT_MARK = "↻ "
-"""Stands before a message that may have been shown already, where a platform cannot tell the second from the first."""
-
-
 class TextUnit(StrEnum):
     CHARACTERS = "characters"
     UTF16 = "utf16"

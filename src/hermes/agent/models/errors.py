@@ -155,9 +155,9 @@ OUR_FAULT = (
 OVERLOADED = ("overloaded", "at capacity", "no capacity")
 
 
-def kind_of(localize: ErrorDetails) -> Kind:
+def kind_of(details: ErrorDetails) -> Kind:
     """Sort a refusal by who must act. Words count before the number: providers agree more on those."""
-    text, status = localize.haystack, localize.status
+    text, status = details.haystack, details.status
     # Gemini words its limit per minute like OpenAI's empty account; the code tells them apart.
     if status == 402 or (_any(OUT_OF_CREDIT, text) and "resource_exhausted" not in text):
         return Kind.QUOTA
@@ -191,7 +191,7 @@ def _any(needles: tuple[str, ...], text: str) -> bool:
 
 
 def refusal(
-    localize: ErrorDetails,
+    details: ErrorDetails,
     *,
     provider: str,
     model: str,
@@ -201,17 +201,17 @@ def refusal(
     partial: str = "",
 ) -> ProviderError:
     """Put a refusal into words for a chat. The provider's own words are shown where they help, never a secret."""
-    kind = kind_of(localize)
-    detail = presentable(localize.text, hide)
-    clause = _clause(kind, localize, detail, model, has_key=has_key, retry_after=retry_after)
-    said = f"{localize.text} {localize.param}".strip()
+    kind = kind_of(details)
+    detail = presentable(details.text, hide)
+    clause = _clause(kind, details, detail, model, has_key=has_key, retry_after=retry_after)
+    said = f"{details.text} {details.param}".strip()
     return ProviderError(kind, provider, clause, said=said, retry_after=retry_after, partial=partial)
 
 
 def _clause(
-    kind: Kind, localize: ErrorDetails, detail: str, model: str, *, has_key: bool, retry_after: float | None
+    kind: Kind, details: ErrorDetails, detail: str, model: str, *, has_key: bool, retry_after: float | None
 ) -> str:
-    if localize.is_page and localize.status < 500 and localize.status not in (401, 402, 403, 429):
+    if details.is_page and details.status < 500 and details.status not in (401, 402, 403, 429):
         return words.WEB_PAGE
     if kind is Kind.AUTH and not has_key:
         return words.NO_KEY
@@ -219,16 +219,16 @@ def _clause(
         return words.rate_limited_for(retry_after)
     if kind is Kind.MODEL:
         return words.no_such_model(model)
-    if kind is Kind.REQUEST and localize.status in (301, 302, 303, 307, 308):
+    if kind is Kind.REQUEST and details.status in (301, 302, 303, 307, 308):
         return words.MOVED
-    if kind is Kind.REQUEST and localize.status == 404:
-        return words.NO_SUCH_ADDRESS if not localize.code else words.refused(detail)
+    if kind is Kind.REQUEST and details.status == 404:
+        return words.NO_SUCH_ADDRESS if not details.code else words.refused(detail)
     if kind is Kind.REQUEST:
         return words.refused(detail)
-    if kind is Kind.TRANSIENT and (localize.status == 529 or _any(OVERLOADED, localize.haystack)):
+    if kind is Kind.TRANSIENT and (details.status == 529 or _any(OVERLOADED, details.haystack)):
         return words.OVERLOADED
     if kind is Kind.TRANSIENT:
-        return words.own_trouble(localize.status, detail)
+        return words.own_trouble(details.status, detail)
     return words.what(kind)
 
 

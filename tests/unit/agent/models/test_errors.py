@@ -67,10 +67,10 @@ def test_refusal_is_sorted_by_who_must_act(status: int, body: bytes, kind: Kind)
 
 @given(st.integers(200, 599), st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 def test_whatever_a_provider_sends_becomes_a_sentence(status: int, body: bytes) -> None:
-    localize = refusal(read_refusal(status, body), provider="p", model="m", hide=Redactor())
-    assert str(localize).startswith("My model (p) ")
-    assert "\n" not in str(localize)
-    assert len(str(localize)) < 600
+    error = refusal(read_refusal(status, body), provider="p", model="m", hide=Redactor())
+    assert str(error).startswith("My model (p) ")
+    assert "\n" not in str(error)
+    assert len(str(error)) < 600
 
 
 ODD: tuple[Any, ...] = (None, True, 403, "x", [], {}, [None], ["x"], [[]], {"message": ["x"]}, {"raw": {"message": 1}})
