@@ -27,6 +27,10 @@ MAGIC = b"SQLite format 3\x00"
 SUFFIXES = ("", "-wal", "-shm")
 
 
+UNREADABLE_SCHEMA = "its schema is damaged"
+"""SQLite quotes a schema that it cannot read; where that is no text, Python raises UnicodeDecodeError for the quote."""
+
+
 class DamagedError(Exception):
     """The file is not sound; the text is SQLite's own."""
 
@@ -58,6 +62,9 @@ class Location:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA temp_store = MEMORY")
+        except UnicodeDecodeError as error:
+            connection.close()
+            raise DamagedError(UNREADABLE_SCHEMA) from error
         except BaseException:
             connection.close()
             raise
@@ -170,7 +177,7 @@ def _table_count(path: Path) -> int | None:
     try:
         with contextlib.closing(home.read_only(path)) as connection:
             return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return None
 
 
@@ -178,7 +185,7 @@ def _has_our_tables(path: Path) -> bool:
     try:
         with contextlib.closing(home.read_only(path)) as connection:
             return connection.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone() is not None
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return False
 
 
@@ -234,6 +241,8 @@ def check(connection: sqlite3.Connection, *, whole: bool) -> None:
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] if whole else "ok"
+    except UnicodeDecodeError as error:
+        raise DamagedError(UNREADABLE_SCHEMA) from error
     except sqlite3.DatabaseError as error:
         if error_code(error) in DAMAGE:
             raise DamagedError(str(error)) from error

@@ -187,7 +187,7 @@ def _salvage(copy: Path, path: Path, target: sqlite3.Connection, steps: Sequence
     if known is not None and known.is_whole:
         try:
             file = KnownFile(copy, known)
-        except (sqlite3.DatabaseError, UnknownFileError) as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError, UnknownFileError) as error:
             log.warning("Page map not used", extra={"path": str(path), "reason": str(error)})
         else:
             with contextlib.closing(file):
@@ -280,7 +280,7 @@ def _is_readable(copy: Path) -> bool:
     try:
         with contextlib.closing(home.read_only(copy)) as connection:
             return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return False
 
 
@@ -304,7 +304,7 @@ def _salvage_unknown(
             for table in [table for table in schema_repair.tables(target) if table != "meta"]:
                 found.tables[table] = _salvage_table(source, target, table)
             _carve(copy, source, target, found.broken)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         log.warning("Damaged copy not opened", extra={"reason": str(error)})
         apply_migrations(target, steps, name)
         found.tables = {table: _Expected(is_exact=False) for table in schema_repair.tables(target) if table != "meta"}
@@ -317,7 +317,7 @@ def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table
     try:
         present = [column.name for column in schema_repair.columns(source, table)]
         is_sound = source.execute(f"PRAGMA integrity_check('{table}')").fetchone() == ("ok",)
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         present, is_sound = [], False
     columns = [column for column in shape if column.name in present]
     if not columns or (table in row_shapes.NEVER_CARVED and not is_sound):

@@ -200,7 +200,10 @@ def _readable_frames(database: Path, log: Path) -> int:
         try:
             with contextlib.closing(sqlite3.connect(copy)) as connection:
                 return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
-        except sqlite3.Error:  # the copy's tables cannot be read, so that SQLite does not get as far as its log
+        except (
+            sqlite3.Error,
+            UnicodeDecodeError,
+        ):  # the copy's tables cannot be read, so that SQLite does not get as far as its log
             with log.open("rb") as file:
                 return _Log(file).readable()
 

@@ -281,3 +281,13 @@ async def test_a_recovery_that_was_killed_at_its_last_step_is_told_at_the_next_s
     ]
     await home.everything()
     assert len(losses.read(home.folder)) == 1
+
+
+@pytest.mark.parametrize("has_map", [True, False], ids=["with its map", "without"])
+async def test_a_schema_that_is_no_text_any_more_is_damage(home: Home, has_map: bool) -> None:
+    before = await home.everything()
+    if not has_map:
+        home.forget_map()
+    overwrite(home.path, place_of(home.path, b"CREATE TABLE people"), b"CREATE TABLE \x9d\x9d\x9d(")
+    assert (await home.everything())["people"] == before["people"]
+    assert home.told[-1].kind == "damage"
