@@ -58,7 +58,7 @@ def test_a_key_made_beside_a_running_gateway_works_at_once_and_is_revoked_at_onc
     made = terminal.here("api-key", "create", "phone", "--role", "guest")
     key, words = made.stdout.splitlines()
     assert made.returncode == 0
-    assert "shown this once" in words
+    assert "never shown again" in words
     assert asked(terminal, "/v1/models", key)[0] == 200
     taken = terminal.here("api-key", "create", "phone")
     assert (taken.returncode, "already" in taken.stderr) == (1, True)

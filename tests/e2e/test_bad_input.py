@@ -168,7 +168,7 @@ def test_an_env_file_that_may_not_be_read_is_told_with_a_cure(tmp_path: Path) ->
     done = typed(tmp_path, home, "hermes", "config", "check")
     said = done.stdout + done.stderr
     assert ".env: cannot be read: Permission denied." in said
-    assert f"ls -l {home / '.env'}" in said
+    assert f"chmod 600 {home / '.env'}" in said
     assert "Traceback" not in said
 
 

@@ -115,7 +115,7 @@ def _beyond_manifests(seen: Path, configured: set[str]) -> set[str]:
     """What was imported of platforms that nobody set up: their manifests and the settings in those are all there is."""
     imported = set(seen.read_text().split())
     sdks = {module for module, extras in _extras().items() if extras}
-    manifests = re.compile(rf"hermes\.platforms\.({'|'.join(configured)}|\w+(\.config)?$)|hermes_pager$")
+    manifests = re.compile(rf"hermes\.platforms\.({'|'.join(configured)}|shared|\w+(\.config)?$)|hermes_pager$")
     of_platforms = {name for name in imported if name.startswith(("hermes.platforms.", "hermes_pager"))}
     return (imported & sdks) | {name for name in of_platforms if not manifests.match(name)}
 

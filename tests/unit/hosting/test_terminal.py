@@ -46,7 +46,7 @@ def ways_out(tree: ast.AST) -> Iterator[tuple[int, str]]:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         match node:
-            case ast.Name(id="print" | "input" | "getpass" as name):
+            case ast.Name(id="print" | "input" | "getpass" as name, ctx=ast.Load()):
                 yield node.lineno, f"uses {name}"
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="os"), attr="write"), args=[ast.Constant(value=1 | 2), *_]
