@@ -156,7 +156,7 @@ def test_what_cannot_be_used_is_named_with_the_chmod_to_type(terminal: Terminal,
     path.chmod(0)
     status, doctor = terminal.hermes("status"), terminal.hermes("doctor")
     path.chmod(before)
-    assert (status.returncode, doctor.returncode) == (3, 1)
+    assert (status.returncode, doctor.returncode) == (3, 1), status.stdout + status.stderr
     assert f"→ {cure}\n" in status.stdout
     assert f"→ {cure}\n" in doctor.stdout
     assert cure not in terminal.hermes("status").stdout

@@ -233,7 +233,8 @@ async def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_an
 async def test_a_command_of_the_agent_cannot_answer_what_the_agent_asked(
     tmp_path: Path, verb: str, args: Mapping[str, Any], is_refused: bool
 ) -> None:
-    code = f"from hermes.hosting.control import client as control; control.call({str(tmp_path)!r}, {verb!r}, {dict(args)!r})"
+    call = f"call({str(tmp_path)!r}, {verb!r}, {dict(args)!r})"
+    code = f"from hermes.hosting.control.client import call; {call}"
     async with listening(tmp_path, {verb: echo}):
         assert await call(tmp_path, verb, args) == args  # whoever is no child of the gateway
         child = await asyncio.create_subprocess_exec(

@@ -61,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
 def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
     loaded = load_config(home)
     config = loaded.config
-    in_use_by = lone_owner(home)  # before we look into the store ourselves
+    try:
+        in_use_by = lone_owner(home)  # before we look into the store ourselves
+    except OSError:  # no rights: the first lines say it
+        in_use_by = ""
     counts, trouble = _counts(home) if can_ask else (None, "")
     return {
         "home": str(home),

@@ -27,7 +27,9 @@ from hermes.services.commands.base import collect
 
 PAGES = sorted(BUNDLED.rglob("*.md"))
 SKILLS = sorted(path.parent for path in PAGES if path.name == "SKILL.md")
-OF_THE_HOME = frozenset({".env", "config.yaml", "state.db", "sessions", "skills", "logs", "run", "models", "recoveries.jsonl"})
+OF_THE_HOME = frozenset(
+    {".env", "config.yaml", "state.db", "sessions", "skills", "logs", "run", "models", "recoveries.jsonl"}
+)
 
 
 def ids(path: Path) -> str:
