@@ -233,8 +233,8 @@ async def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_an
 async def test_a_command_of_the_agent_cannot_answer_what_the_agent_asked(
     tmp_path: Path, verb: str, args: Mapping[str, Any], is_refused: bool
 ) -> None:
-    call = f"call({str(tmp_path)!r}, {verb!r}, {dict(args)!r})"
-    code = f"from hermes.hosting.control.client import call; {call}"
+    request = f"call({str(tmp_path)!r}, {verb!r}, {dict(args)!r})"
+    code = f"from hermes.hosting.control.client import call; {request}"
     async with listening(tmp_path, {verb: echo}):
         assert await call(tmp_path, verb, args) == args  # whoever is no child of the gateway
         child = await asyncio.create_subprocess_exec(
