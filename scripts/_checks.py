@@ -46,8 +46,8 @@ SECOND = Suite(
     ("-n", "auto", "--dist", "loadfile"),
 )
 BESIDE = Suite(
-    "unit, contract, integration, e2e",
-    ("tests/unit", "tests/contract", "tests/integration", "tests/e2e"),
+    "unit, contract, integration, redteam, e2e",
+    ("tests/unit", "tests/contract", "tests/integration", "tests/redteam", "tests/e2e"),
     ("-n", "auto", "--dist", "loadfile"),
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))
