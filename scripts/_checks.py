@@ -7,12 +7,13 @@ minute says nothing about the code. The last lines name those too, and say what 
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ STATIC: dict[str, list[str]] = {
 FAILED_TESTS, NO_TESTS = 1, 5  # exit codes of pytest: some failed; nothing collected
 # Python 3.11 may fail to parse a source while another thread does, and pytest parses one to show a failure its own way.
 PLAIN_TRACES = ("--tb=native",)
+MOST_NAMED_SLOW = 12
 MOST_TRIED_AGAIN = 10  # more than these are no bad luck
 
 
@@ -39,16 +41,18 @@ class Suite:
     options: tuple[str, ...] = ()
 
 
-UNIT = Suite("unit tests", ("tests/unit",), ("-n", "auto", "--dist", "loadfile"))
+# Half of a test's time is waiting for sockets and processes, so two cores bear a third worker.
+PARALLEL = ("-n", str(max(3, os.cpu_count() or 1)), "--dist", "loadfile")
+UNIT = Suite("unit tests", ("tests/unit",), PARALLEL)
 SECOND = Suite(
     "unit, contract, integration",
     ("tests/unit", "tests/contract", "tests/integration"),
-    ("-n", "auto", "--dist", "loadfile"),
+    PARALLEL,
 )
 BESIDE = Suite(
     "unit, contract, integration, redteam, e2e",
     ("tests/unit", "tests/contract", "tests/integration", "tests/redteam", "tests/e2e"),
-    ("-n", "auto", "--dist", "loadfile"),
+    PARALLEL,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))
 SUITES = {"fast": [UNIT], "all": [BESIDE, ALONE], "second": [SECOND]}
@@ -60,6 +64,7 @@ class Told:
 
     skips: Counter[str] = field(default_factory=Counter)  # by their reason
     second_tries: list[str] = field(default_factory=list)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by file of tests
 
 
 def main(which: str) -> int:
@@ -76,6 +81,9 @@ def main(which: str) -> int:
     if told.second_tries:
         again = "Failed at first and tried again alone (each is worth a look)"
         tell(again, len(told.second_tries), told.second_tries)
+    slowest = sorted(told.seconds.items(), key=lambda item: -item[1])[:MOST_NAMED_SLOW]
+    total = round(sum(told.seconds.values()))
+    tell("Seconds of tests, and the slowest files", total, [f"{seconds:>4.0f}  {name}" for name, seconds in slowest])
     verdict = f"✗ Failed: {', '.join(failed)}" if failed else "✓ All green"
     print(f"{verdict} on Python {version} in {time.monotonic() - started:.0f} s, {told.skips.total()} skipped.")
     return 1 if failed else 0
@@ -106,6 +114,7 @@ def run_suite(suite: Suite, told: Told) -> bool:
         code = run_pytest(*suite.options, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
         if report.exists():
             told.skips.update(reason for _, reason in read_outcomes(report, "skipped"))
+            add_seconds(report, told.seconds)
         if code == FAILED_TESTS and (unlucky := read_failures(report)):
             print(f"\n— {suite.name}: those that failed, alone", flush=True)
             told.second_tries += unlucky
@@ -131,6 +140,11 @@ def read_outcomes(report: Path, outcome: str) -> Sequence[tuple[str, str]]:
         for case in cases
         for reason in case.findall(outcome)
     ]
+
+
+def add_seconds(report: Path, seconds: defaultdict[str, float]) -> None:
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - written by our own pytest a moment ago
+        seconds[case.get("classname", "")] += float(case.get("time", 0))
 
 
 def first_line(message: str | None) -> str:
