@@ -1,7 +1,4 @@
-"""Open a gateway: own its home, open its store, run its services, drain them.
-
-The services are put together in ``wiring``, and the doors are opened in ``serving``.
-"""
+"""Open a gateway: own its home, open its store, run its services, drain them."""
 
 from __future__ import annotations
 

@@ -130,10 +130,7 @@ class Persona:
 
 @dataclass(frozen=True, slots=True)
 class ChatConfig:
-    """What the owner settled for some chats. An empty field leaves it as it is elsewhere.
-
-    ``persona`` is made from the two settings below it.
-    """
+    """The owner's settings for some chats; an empty field inherits. ``persona`` is made from the two below it."""
 
     model: str = setting("", "the model that answers there")
     persona: Persona | None = None

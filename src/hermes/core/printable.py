@@ -18,10 +18,7 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """Spell out every character that a terminal would obey (``‹U+001B›``); line feeds and tabs stay.
-
-    The replacement looks at one character at a time, so a sequence that arrives in pieces is caught as well.
-    """
+    """Spell out every character a terminal would obey (``‹U+001B›``), one by one: split sequences are caught too."""
     if text.isprintable():
         return text
     return _IN_TEXT.sub(_spelled_in_text, text)

@@ -14,10 +14,7 @@ from hermes.hosting import paths, processes
 
 
 class Holder:
-    """Who holds a lock, as it wrote down itself; ``pid`` 0 when it did not, or in another container.
-
-    ``restart_signal`` makes it start its worker anew; 0: it knows none (a command, or an older version).
-    """
+    """Who holds a lock, as it wrote itself; ``pid`` 0: unknown. ``restart_signal`` restarts its worker; 0: none."""
 
     __slots__ = ("is_stopping", "mark", "pid", "restart_signal", "what")
 

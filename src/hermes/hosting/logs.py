@@ -56,10 +56,7 @@ class CleanFormatter(logging.Formatter):
 
 
 class LogFile(RotatingFileHandler):
-    """One file, readable by its owner alone. Moved or deleted by somebody else, it is opened anew.
-
-    A file that cannot be written is tried again with the next line; ``trouble`` says so until a line was written.
-    """
+    """A private log file, reopened when moved or deleted. ``trouble`` stands until a line could be written again."""
 
     def __init__(self, path: str) -> None:
         super().__init__(

@@ -124,10 +124,7 @@ async def read_all(content: aiohttp.StreamReader) -> bytes:
 
 
 def hold_back(response: aiohttp.ClientResponse, seconds: float) -> None:
-    """Leave what comes in the kernel's hands for so long: whoever reads meanwhile is woken once, for all of it.
-
-    Nothing has to be undone. Reading goes on by itself, and a connection with an answer half read is never used again.
-    """
+    """Leave data in the kernel's buffer for a while, so that the reader wakes once for all of it."""
     connection = response.connection
     transport = connection.transport if connection is not None else None
     if isinstance(transport, asyncio.ReadTransport):  # else all has come already

@@ -269,10 +269,7 @@ class SkillLibrary:
         return self.synced
 
     async def run(self) -> None:
-        """Once it ``may_begin``: bring the shipped skills in, then follow the disk until cancelled.
-
-        The looking is done by a thread.
-        """
+        """Wait for ``may_begin``, install the shipped skills, then watch the disk from a thread until cancelled."""
         await self.may_begin.wait()
         loop = asyncio.get_running_loop()
         stop = threading.Event()

@@ -81,10 +81,7 @@ def shipped(folder: Path) -> frozenset[str]:
 
 
 def sync(folder: Path, bundled: Path = BUNDLED, *, now: float, reset: str = "") -> Synced:
-    """Bring the shipped skills into the folder. ``reset`` names one (or 'all') to be put back as it is shipped.
-
-    Repeating it, also after a crash at any moment of the last one, changes nothing more.
-    """
+    """Copy the shipped skills to the folder; ``reset`` restores one (or 'all'). Safe to repeat after a crash."""
     with alone_in(folder):
         sweep(folder, now=now)
         return _Sync(folder, bundled, now).run(reset)

@@ -27,10 +27,7 @@ _TEXTS = frozenset(_TEXT_ENDINGS.split())
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """``shown`` is the beginning; ``whole`` the full text where that is another than the file's own ('' otherwise).
-
-    ``next_line`` is the first line that is not shown whole; 0: nothing is missing.
-    """
+    """``whole``: the full text where the file is no text; ``next_line``: the first line not shown whole, or 0."""
 
     shown: str
     whole: str = ""

@@ -60,10 +60,7 @@ class Readable:
 
 
 class ReadingCache:
-    """Long texts that somebody is in the middle of reading, so that the pieces of one reading fit together.
-
-    A few, for a few minutes, each for the session that reads it: ``key`` names both.
-    """
+    """Keep a few long texts for minutes, so that the pieces of a reading fit. ``key`` names session and text."""
 
     def __init__(self, *, most: int = KEPT_TEXTS, seconds: float = KEPT_SECONDS) -> None:
         self._texts = BoundedDict[tuple[str, str], tuple[Fetched, Readable]](most)

@@ -25,10 +25,7 @@ def without_unseen(text: str) -> str:
 
 
 def framed(text: str, source: str, *, new_mark: Callable[[], str] = _new_mark) -> str:
-    """Return the text between two lines that only we can have written: the mark in them is made anew for every result.
-
-    Whatever the text holds, it cannot hold the mark, so nothing in it can end the frame.
-    """
+    """Return the text between two lines with a new random mark, so that nothing in the text can end the frame."""
     text, source = without_unseen(text), one_line(source)
     mark = new_mark()
     while mark in text or mark in source:

@@ -87,7 +87,7 @@ def _show_recovered(text: str) -> None:
 
 
 class GatewayClient:
-    """``with Asker(home, Alone.GATEWAY) as asker: asker.ask("say", {...}, on_event)``. Closes what it opened."""
+    """``with GatewayClient(home, Standalone.GATEWAY) as client: client.ask("say", {...}, on_event)``."""
 
     def __init__(self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = _show_recovered) -> None:
         """``on_recovered`` is given the report of a damaged file that this command has brought back."""
@@ -330,8 +330,7 @@ def lone_owner(home: Path) -> str:
 
 
 def works_out_of_reach(home: Path) -> bool:
-    """Whether a gateway is well and its socket just cannot be reached from here (another container): it is asked by
-    request files, without waiting for the socket. One that is being started or was killed does not count."""
+    """Tell whether a gateway is well but its socket out of reach (another container): use request files."""
     seen = heartbeat.read(paths.heartbeat(str(home)))
     owner = locks.holder(paths.owner_lock(str(home)))
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
@@ -436,10 +435,7 @@ def working_folder(home: Path) -> Path:
 
 
 class InProcessGateway:
-    """Handlers on an event loop in a thread of their own, so that the terminal keeps the main one.
-
-    It leaves as soon as a gateway wants the home: what is unfinished goes on there.
-    """
+    """Run handlers on an event loop in a thread, until a gateway wants the home and goes on with the work."""
 
     def __init__(self, home: Path, opened: Opened) -> None:
         self._home = home

@@ -114,10 +114,7 @@ def set_up(
     is_started: bool,
     done: list[str] | None = None,
 ) -> int:
-    """Go through these platforms, one after the other; ask which when none is named. The exit code.
-
-    ``done`` is what was written before.
-    """
+    """Set up these platforms one after the other, asking which when none is named. ``done`` was written before."""
     from hermes.cli.wizard.start import follow
 
     done = done if done is not None else []

@@ -87,10 +87,7 @@ class Child:
 
     @classmethod
     async def start(cls, launch: Launch, lock: int) -> Self:
-        """``lock`` is inherited, so that the session stays taken until the child is gone, even if we are killed.
-
-        Raises UnreachableError when it does not come up.
-        """
+        """Start the bridge, which inherits ``lock``: the session stays taken until it is gone. UnreachableError."""
         token = Secret(secrets.token_urlsafe(32))
         try:
             process = await asyncio.create_subprocess_exec(

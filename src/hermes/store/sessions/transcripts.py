@@ -91,10 +91,7 @@ def leave(tx: Tx, key: str, *, reason: str, now: float) -> str:
 
 
 def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage], *, now: float) -> int:
-    """Add lines at the end and return the last seq. The counter makes each line's number exact.
-
-    A session that was deleted meanwhile takes nothing more (0): its turn ends, and its words go with it.
-    """
+    """Add lines, return the last seq; 0 for a session that was deleted meanwhile. A counter numbers the lines."""
     counted = tx.value(
         "UPDATE sessions SET seq = seq + :count, updated_at = :now WHERE id = :id RETURNING seq",
         count=len(messages),
@@ -183,10 +180,7 @@ def _at_once(tx: Tx, session_id: str, limit: int) -> Context | None:
 
 
 def _line_by_line(tx: Tx, session_id: str, limit: int) -> Context:
-    """An undo takes back everything from a line on, so it is read backwards: whatever an undo hides is jumped over.
-
-    A line that cannot be read is left out: one damaged row never ends a conversation.
-    """
+    """Read backwards, skipping what an undo hides and lines that cannot be read."""
     kept: list[_Row] = []
     before, last_seq, revision = LAST_SEQ, 0, 0
     for _ in range(MAX_JUMPS):
@@ -481,10 +475,7 @@ def stale(tx: Tx, before: float) -> list[str]:
 
 
 def put_back(tx: Tx, session_id: str, session: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> int:
-    """Add lines of a transcript's file that the store lacks, and say how many. A session that is gone is made again.
-
-    A lane that has a session keeps it.
-    """
+    """Add lines of a transcript file that the store lacks, remaking a lost session; a lane keeps its session."""
     known = get(tx, session_id)
     if known is None:
         if not lines or not session.get("key"):

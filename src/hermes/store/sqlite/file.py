@@ -271,10 +271,7 @@ def apply_migrations(
     name: str,
     before: Callable[[sqlite3.Connection, int], object] | None = None,
 ) -> bool:
-    """Bring the schema up to date, one transaction for each step. Returns whether anything was applied.
-
-    ``before`` is called ahead of each step, unless the file is fresh and there is nothing to keep.
-    """
+    """Apply missing migrations, one transaction each; True if any. ``before`` runs ahead of each, unless fresh."""
     tx = tx_of(connection)
     claim(connection)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():

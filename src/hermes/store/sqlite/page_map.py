@@ -338,10 +338,7 @@ class Difference:
 
 
 def compare(database: Path, known: PageMap, newer: Iterable[int] = ()) -> list[Difference]:
-    """Find the pages that are not as they were written. ``newer`` pages stand in the log and are not looked at.
-
-    Only before the first connect. Free pages hold nothing, so what happened to them is no matter.
-    """
+    """Find pages that differ from what was written; ``newer`` and free ones do not count. Before the first connect."""
     passed = set(newer)
     found = []
     first = b""

@@ -77,10 +77,7 @@ def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bo
 
 
 def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float, only: str = "") -> str:
-    """End a turn that nobody has in hand: it sleeps on an approval, or was left by a process that ended.
-
-    ``only`` names the turn that is meant. Returns the id of the turn that was ended, or ''.
-    """
+    """End a turn that nobody holds (asleep, or left by a dead process), if it is ``only``. Returns its id or ''."""
     # Written, not read: whoever claims the lane at this moment waits for us, or is here before us.
     held = tx.value(
         "UPDATE lanes SET token = token + 1 WHERE key = :lane AND owner IS NULL RETURNING turn_id", lane=lane

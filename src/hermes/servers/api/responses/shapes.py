@@ -200,10 +200,7 @@ def for_stream(item: Json) -> Json:
 
 
 def last_of_stream(response: Json, clients_calls: frozenset[str]) -> Json:
-    """The response as its last event carries it: arguments of our own calls are trimmed.
-
-    Those of the client's calls are not: it is to run them, and many read them only here.
-    """
+    """Return the response of the last event: arguments of our own calls are trimmed, those of the client's are not."""
     output = [
         item if item.get("call_id") in clients_calls else _trimmed(for_stream(item)) for item in response["output"]
     ]
