@@ -41,18 +41,10 @@ TEST_PROMPT = "This is a test of the connection. Answer with the word OK."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
-    for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
-        if verb == "use":
-            of_verb.add_argument("model", metavar="PROVIDER/MODEL", help="for example openrouter/openai/gpt-4o-mini")
-        if verb == "test":
-            of_verb.add_argument(
-                "model",
-                metavar="PROVIDER/MODEL",
-                nargs="?",
-                default="",
-                help="test this model instead of the one in use",
-            )
-        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+    added, name = add_verbs(parser, VERBS, EXAMPLES), "PROVIDER/MODEL"
+    added["use"].add_argument("model", metavar=name, help="for example openrouter/openai/gpt-4o-mini")
+    instead = "test this model instead of the one in use"
+    added["test"].add_argument("model", metavar=name, nargs="?", default="", help=instead)
 
 
 def run(args: argparse.Namespace) -> int:

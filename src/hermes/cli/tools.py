@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if verb != "list":
             of_verb.add_argument("name", help="for example terminal, web or send_message")
         of_verb.add_argument("--platform", required=verb != "list", default="", help="such as telegram, local or api")
-        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

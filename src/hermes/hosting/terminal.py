@@ -44,6 +44,17 @@ def out_json(value: Any, *, indent: int | None = None, flush: bool = False) -> N
         sys.stdout.flush()
 
 
+def out_result(value: Any, shown: str | Iterable[str], *, as_json: bool) -> int:
+    """Print a command's result as JSON, or as a text or a list of lines; return the exit code 0."""
+    if as_json:
+        out_json(value)
+    elif isinstance(shown, str):
+        out(shown)
+    else:
+        out_lines(shown)
+    return 0
+
+
 def write(stream: IO[str], text: str, *, end: str = "", style: str = "", flush: bool = False) -> None:
     """Clean ``text`` and write it. ``style`` is a code of ours, such as ``DIM``, set for each line by itself."""
     clean = printable(text)
