@@ -125,9 +125,9 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
             write_private(change.file, content)
         raise ConfigError(f"{wrong[0]} Nothing was changed.")
     now, file, note = explain(after, name), change.file, change.note
-    value = {"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note}
+    answer = {"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note}
     lines = [f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})"]
-    return out_result(value, [*lines, f"! Not in effect yet: {note}"] if note else lines, as_json=as_json)
+    return out_result(answer, [*lines, f"! Not in effect yet: {note}"] if note else lines, as_json=as_json)
 
 
 def _errors(loaded: Loaded) -> list[Any]:
