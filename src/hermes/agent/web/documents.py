@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from hermes.agent.web.reader import WORD, DocumentReader, StartedGroup
+from hermes.agent.programs import StartedGroup
+from hermes.agent.web.reader import WORD, DocumentReader
 from hermes.agent.web.safe_http import Fetched
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
