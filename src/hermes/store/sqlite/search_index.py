@@ -1,7 +1,7 @@
 """Index transcripts for full-text search, in a file that can be rebuilt.
 
-Plain blocking functions over one connection; ``agent.session_search`` runs them off the loop. Trigrams find Chinese text too;
-a word of one or two letters is looked for without the index.
+Plain blocking functions over one connection; ``agent.session_search`` runs them off the loop. Trigrams find Chinese
+text too; a word of one or two letters is looked for without the index.
 """
 
 from __future__ import annotations
