@@ -34,6 +34,13 @@ class Holder:
         command = processes.hermes_command_of(self.pid) if self.is_here() else ""
         return f"another hermes (process {self.pid}: {command or self.what.removeprefix('hermes ')})"
 
+    def how_to_end(self) -> str:
+        """Return what to type to end the process; '' where it cannot be seen from here."""
+        if not self.is_here():
+            return ""
+        stopped = "`fg` where it was started, or kill -9" if processes.is_stopped(self.pid) else "kill"
+        return f" → {stopped} {self.pid}"
+
     def is_here(self) -> bool:
         """Tell whether the holder is a visible process of this machine, the same one."""
         return processes.is_alive(self.pid, self.mark)

@@ -126,7 +126,7 @@ class Store:
 def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
     """A database that a gateway has open is asked through it, and never opened beside it."""
     if is_stalled:
-        return Store(silence="the gateway that has them open does not answer")
+        return Store(silence="they belong to a gateway that is starting or does not answer")
     if not config.database_url and not (home / "state.db").exists():
         return Store(is_empty=True)
     recovered: list[str] = []

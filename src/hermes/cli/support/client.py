@@ -325,7 +325,7 @@ def lone_owner(home: Path) -> str:
     if holder is None or "gateway" in holder.what:
         return ""
     if processes.is_stopped(holder.pid):
-        return f"{holder.describe()}, which is stopped → `fg` where it was started, or kill -9 {holder.pid}"
+        return f"{holder.describe()}, which is stopped{holder.how_to_end()}"
     return holder.describe()
 
 
