@@ -7,7 +7,7 @@ GatewayError
 │   └── OutcomeOfCommitUnknownError   maybe stored; the same write, keyed by its caller, is repeated
 ├── PlatformError
 │   ├── UnreachableError      nothing was sent; tried again with backoff
-│   ├── OutcomeUnknownError   sent, but no answer came; repeated once, by idempotency key or with the mark ↻
+│   ├── OutcomeUnknownError   sent, but no answer came; repeated up to 3 times, by idempotency key or with the mark ↻
 │   ├── ConflictError         another process uses this account; tried again slowly, the operator is told
 │   ├── RateLimitedError      tried again after retry_after seconds
 │   ├── WindowClosedError     parked; sent with the chat's next inbound message
