@@ -109,7 +109,8 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
     """Change one value; a change that would make the configuration wrong is taken back."""
     from hermes.config import explain
     from hermes.config.edit import set_value
-    from hermes.store.home import make_home, write_private
+    from hermes.store.home import make_home
+    from hermes.store.private_files import write_private
 
     refuse_foreign(home)
     before = load_config(home)

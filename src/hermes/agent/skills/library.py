@@ -26,7 +26,7 @@ from hermes.core.roles import PersonRole, at_least
 from hermes.core.secret import Secret
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line, storable
-from hermes.store.home import write_private
+from hermes.store.private_files import write_private
 
 log = logging.getLogger(__name__)
 

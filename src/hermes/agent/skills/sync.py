@@ -20,7 +20,8 @@ import hermes
 from hermes.agent.skills.files import alone_in, move_in, read_json, staging_in, sweep, to_trash
 from hermes.agent.skills.parse import FILE_NAME, SkillError
 from hermes.core.dataclasses import dataclass
-from hermes.store.home import make_private_folder, write_private
+from hermes.store.home import make_private_folder
+from hermes.store.private_files import write_private
 
 BUNDLED = Path(hermes.__file__).parent / "bundled_skills"
 MANIFEST = ".bundled.json"

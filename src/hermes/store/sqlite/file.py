@@ -18,6 +18,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ForeignHomeError
 from hermes.store import home, migrate
 from hermes.store.db import SQLITE, StoreLimits, Tx
+from hermes.store.private_files import write_private
 from hermes.store.sqlite import wal
 
 APPLICATION_ID = 0x48524D53
@@ -193,7 +194,7 @@ def keep_head(location: Location) -> None:
     """Keep page 1 for a later recovery. Only while no connection of this process is open."""
     page = _first_page(location.path)
     if page[:16] == MAGIC:
-        home.write_private(location.head, page)
+        write_private(location.head, page)
 
 
 def is_head_current(location: Location) -> bool:

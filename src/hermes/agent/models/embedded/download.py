@@ -26,7 +26,7 @@ from hermes.agent.models import openmp
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import LocalizedText
-from hermes.store.home import write_private
+from hermes.store.private_files import write_private
 
 log = logging.getLogger(__name__)
 
