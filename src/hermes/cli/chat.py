@@ -46,16 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
-        words = own_words(client.home)
+        config = load_config(client.home).config
+        words = words_of(pick(config.language, "", hint=terminal_language()))
         out(words.BANNER, flush=True)
-        if client.is_alone and (deaf := configured_platforms(client.home)):
-            out(deaf_words(deaf), flush=True)
+        if client.is_alone and (platforms := ", ".join(outside_platforms(config))):
+            start = f"Start it: {command_name()} gateway run"
+            out(f"Gateway is not running: nobody is answered on {platforms}. {start}", flush=True)
         return TerminalChat(client, args.session, words).talk(_reader(client.home))
-
-
-def own_words(home: Path) -> Texts:
-    """The words of whoever sits here: in the language of the settings, else of their terminal."""
-    return words_of(pick(load_config(home).config.language, "", hint=terminal_language()))
 
 
 def terminal_language() -> str:
@@ -200,22 +197,12 @@ class Progress:
             rewrite_line(sys.stderr)
 
 
-def configured_platforms(home: Path) -> list[str]:
-    """Platforms that somebody set up, and that only a running gateway listens to."""
-    return outside_platforms(load_config(home).config)
-
-
-def deaf_words(platforms: list[str]) -> str:
-    names = ", ".join(platforms)
-    return f"Gateway is not running: nobody is answered on {names}. Start it: {command_name()} gateway run"
-
-
 # Reading what is typed
 
 
 def _reader(home: Path) -> Ask:
     if not sys.stdin.isatty() or os.environ.get("TERM") == "dumb":
-        return _plain_line
+        return lambda: ask(PROMPT if sys.stdin.isatty() else "")
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
@@ -233,7 +220,3 @@ def _reader(home: Path) -> Ask:
                     raise  # on an empty line it leaves; a line begun is only given up, as in a shell
 
     return typed
-
-
-def _plain_line() -> str:
-    return ask(PROMPT if sys.stdin.isatty() else "")

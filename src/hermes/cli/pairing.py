@@ -44,13 +44,12 @@ def run(args: argparse.Namespace) -> int:
         match args.verb:
             case "list":
                 answer = client.ask("pairing.list", {"platform": args.platform})
-                lines = [
-                    f"{one['platform']:<10} {one['code']}  {_who(one)}, {_ago(one['asked_at'])}"
-                    for one in answer["waiting"]
-                ]
-                lines = ["Waiting:", *(f"  {line}" for line in lines)] if lines else ["Nobody waits."]
+                lines = ["Waiting:" if answer["waiting"] else "Nobody waits."]
+                for one in answer["waiting"]:
+                    minutes = max(0, round((time.time() - one["asked_at"]) / 60))
+                    lines.append(f"  {one['platform']:<10} {one['code']}  {_who(one)}, {minutes} min ago")
                 decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in answer["decided"]]
-                lines = [*lines, *(["Decided:", *decided] if decided else [])]
+                lines += ["Decided:", *decided] if decided else []
             case "approve":
                 answer = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
                 first = " First to be approved here, so they are the owner." if answer["is_first_owner"] else ""
@@ -67,7 +66,3 @@ def run(args: argparse.Namespace) -> int:
 def _who(person: Mapping[str, Any]) -> str:
     account = f"{person['platform']} {person['user']}"
     return f"{person['name']} ({account})" if person["name"] else account
-
-
-def _ago(at: float) -> str:
-    return f"{max(0, round((time.time() - at) / 60))} min ago"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.hosting.terminal import out_result
@@ -42,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
         match args.verb:
             case "list":
                 answer = client.ask("people.list")
-                lines = list(map(_line, answer)) or ["Nobody yet."]
+                lines = [
+                    f"{one['role']:<6} {one['name'] or '–':<16} {one['id']:<24} {', '.join(one['accounts'])}"
+                    for one in answer
+                ] or ["Nobody yet."]
             case "role":
                 answer = client.ask("people.role", {"person": args.person, "role": args.role})
                 lines = [f"✓ {answer['name'] or answer['id']} is {answer['role']} now."]
@@ -51,7 +53,3 @@ def run(args: argparse.Namespace) -> int:
                 name = answer["name"] or answer["id"]
                 lines = [f"✓ {answer['account']} belongs to {name} now, with the role {answer['role']}."]
     return out_result(answer, lines, as_json=args.as_json)
-
-
-def _line(person: Mapping[str, Any]) -> str:
-    return f"{person['role']:<6} {person['name'] or '–':<16} {person['id']:<24} {', '.join(person['accounts'])}"

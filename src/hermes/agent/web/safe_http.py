@@ -70,24 +70,16 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
     return [str(info[4][0]) for info in found]
 
 
-def where_it_is(host: str, port: int) -> tuple[str, int]:
-    return host, port
-
-
-def no_proxy(_url: str) -> aiohttp.ClientSession | None:
-    return None
-
-
 class GuardedWeb:
     """Fetches addresses that a model chose. Opens a session for each hop, so nothing is left of one for the next."""
 
     def __init__(
         self,
         config: Callable[[], WebConfig],
-        open_proxied: OpenProxied = no_proxy,
+        open_proxied: OpenProxied = lambda _url: None,
         *,
         resolve: Resolve = system_resolve,
-        place: Place = where_it_is,
+        place: Place = lambda host, port: (host, port),
     ) -> None:
         self._config = config
         self._open_proxied = open_proxied

@@ -82,14 +82,12 @@ class Standalone(Enum):
     CHAT = "is one too, stays open, and answers other commands meanwhile"
 
 
-def _show_recovered(text: str) -> None:
-    err(f"! {text}")
-
-
 class GatewayClient:
     """``with GatewayClient(home, Standalone.GATEWAY) as client: client.ask("say", {...}, on_event)``."""
 
-    def __init__(self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = _show_recovered) -> None:
+    def __init__(
+        self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = lambda text: err(f"! {text}")
+    ) -> None:
         """``on_recovered`` is given the report of a damaged file that this command has brought back."""
         self.home = home
         self._alone = alone

@@ -47,8 +47,13 @@ class Reached:
 
 def reach_all(loaded: Loaded) -> dict[str, Reached]:
     """Call every host at once; all together take no longer than the slowest, and that at most 6 s."""
+
+    async def reach(calls: list[Probe]) -> list[Reached]:
+        return await asyncio.gather(*map(_reach, calls))
+
     calls = [*_model_call(loaded), *_platform_calls(loaded)]
-    return asyncio.run(_all(calls)) if calls else {}
+    found = asyncio.run(reach(calls)) if calls else []
+    return {call.name: reached for call, reached in zip(calls, found, strict=True)}
 
 
 def reach_models(config: Config, provider: ProviderConfig, api_mode: str, key: str) -> Reached:
@@ -95,11 +100,6 @@ def _platform_calls(loaded: Loaded) -> Iterator[Probe]:
             for key, value in account.values.items():
                 if key.endswith("url") and isinstance(value, str) and value.startswith("http"):
                     yield Probe(f"{platform}@{name} {key}", value, rules)
-
-
-async def _all(calls: list[Probe]) -> dict[str, Reached]:
-    found = await asyncio.gather(*(_reach(call) for call in calls))
-    return {call.name: reached for call, reached in zip(calls, found, strict=True)}
 
 
 async def _reach(call: Probe) -> Reached:

@@ -35,10 +35,6 @@ class Pick:
     look_again_at: float | None = None
 
 
-def _tells_nobody(_session: Session, _language: str, _now: float) -> Sequence[Outgoing]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class BeginRules:
     """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason).
@@ -50,7 +46,7 @@ class BeginRules:
     pick: Callable[[Sequence[InboxRow], str, float], Pick]
     compose: Compose
     renews: Callable[[Session, float], str]
-    tell_renewed: Callable[[Session, str, float], Sequence[Outgoing]] = _tells_nobody
+    tell_renewed: Callable[[Session, str, float], Sequence[Outgoing]] = lambda _session, _language, _now: ()
 
 
 @dataclass(frozen=True, slots=True)
