@@ -1,8 +1,4 @@
-"""Declare every setting of the gateway, and hold their values in one frozen, typed snapshot.
-
-To add a setting, add a field to its section here; ``config/setting.py`` says how. The settings of one platform are
-declared by its manifest instead.
-"""
+"""Declare every setting of the gateway in one frozen snapshot; ``config/setting.py`` says how to add one."""
 
 from __future__ import annotations
 

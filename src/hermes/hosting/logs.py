@@ -1,8 +1,4 @@
-"""Write logs/gateway.log, warnings to logs/errors.log, the journal to stdout.
-
-Whoever logs only puts a record into a queue; a thread formats, hides secrets and writes, so that no
-disk ever stops the event loop.
-"""
+"""Write gateway.log, errors.log and the journal in a thread that hides secrets: no disk stops the event loop."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Write to the terminal: clean all text first, add our own colours after.
-
-Every command, the supervisor and the worker write through these functions; a unit test holds them to it. A pipe is
-treated as a terminal is, since most pipes end on one.
-"""
+"""Write to the terminal: clean all text first, add our own colours after. A test keeps others from printing."""
 
 from __future__ import annotations
 

@@ -17,11 +17,7 @@ class Expired(StrEnum):
 
 
 class Watchdog:
-    """Closes a response that stays silent for too long, or that goes on past its deadline.
-
-    Only waiting counts as silence (``waiting`` … ``awake``): a reader that is slow itself is not the provider's fault.
-    ``expired`` says why the response was closed.
-    """
+    """Close a response that is silent between ``waiting`` and ``awake``, or late; ``expired`` says why."""
 
     def __init__(self, response: aiohttp.ClientResponse, *, idle: float, ends_at: float) -> None:
         self._loop = asyncio.get_running_loop()

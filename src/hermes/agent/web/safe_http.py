@@ -87,11 +87,7 @@ class GuardedWeb:
         self._place = place
 
     async def fetch(self, url: str, *, types: Collection[str], is_owner: bool = False) -> Fetched:
-        """Get one address; ToolError with a sentence for whatever stands in the way.
-
-        ``types`` are the content types that are read, as beginnings (``text/``). ``is_owner``: the hosts that the
-        owner opened are open.
-        """
+        """Get one address or raise a ToolError. ``types`` are prefixes (``text/``); ``is_owner`` opens own hosts."""
         config = self._config()
         hop = _Hop(config, AllowedHosts(config.allow_private_hosts) if is_owner else NO_HOSTS, types)
         try:

@@ -1,8 +1,4 @@
-"""``hermes gateway setup``: ask a platform's settings, test them, write them.
-
-What is asked comes from the platform's manifest. Everything of one platform is gathered before any of it is written,
-so whoever leaves in the middle leaves nothing half-written.
-"""
+"""``hermes gateway setup``: ask a platform's settings by its manifest, test them, write them all at once."""
 
 from __future__ import annotations
 

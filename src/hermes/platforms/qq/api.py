@@ -86,11 +86,7 @@ class Api:
         shows: bool = False,
         seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Call the API; a refused token is renewed and the call repeated once.
-
-        ``shows``: people see what it does, so an outcome that is not known is told as such. Other calls can be
-        repeated as often as one likes.
-        """
+        """Call the API, renewing a refused token once. ``shows``: people see the effect, so unknown outcomes matter."""
         retried: set[str] = set()
         while True:
             token = await self.token()

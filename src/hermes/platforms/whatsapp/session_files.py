@@ -1,8 +1,4 @@
-"""Place the session files of an account, and the bridge's address.
-
-A new link comes to be in a folder of its own, so that a gateway goes on with the old one meanwhile, and a link that
-comes to nothing changes nothing. Whoever holds the session's lock puts it in place.
-"""
+"""Place the session files of an account. A new link is made beside them; the lock's holder puts it in place."""
 
 from __future__ import annotations
 

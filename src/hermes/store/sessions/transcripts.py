@@ -138,11 +138,7 @@ def append_line(tx: Tx, session_id: str, kind: str, body: str, *, now: float) ->
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What counts of a session: the lines that were not taken back, and the summary of those before them.
-
-    ``seqs`` are the numbers of ``messages``. ``revision`` is the summary's, 0 where there is none; ``last_seq`` the
-    newest line that was looked at.
-    """
+    """The lines of a session that count, their ``seqs``, and the summary (``revision``) of those before them."""
 
     messages: list[ChatMessage]
     seqs: list[int]

@@ -128,11 +128,7 @@ def tx_of(connection: sqlite3.Connection) -> Tx:
 
 
 def prepare(location: Location) -> bool:
-    """Make the file, private from its first byte, or make sure that it is ours. Returns whether it is fresh.
-
-    Raises ForeignHomeError for another program's file, which stays as it is, and DamagedError for ours that
-    is none any more.
-    """
+    """Create the file privately or check that it is ours; True if fresh. ForeignHomeError or DamagedError otherwise."""
     path = location.path
     if not path.parent.is_dir():
         home.make_private_folder(path.parent)

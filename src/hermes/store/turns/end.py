@@ -60,11 +60,7 @@ _SLEEP = f"""
 
 
 def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bool:
-    """End the turn, its events and its open calls, store its replies, and give the lane back: one transaction.
-
-    True when the lane sleeps now; False when more is queued and the caller goes on with it. A turn that has
-    ended already is left as it is.
-    """
+    """End a turn, its events and calls, store replies and give the lane back at once. True: the lane sleeps now."""
     lane = tx.one(_ENDING_LANE, _EndingLane, key=held.key, token=held.token)
     if lane is None:
         raise lanes.LostClaim(held.key)
