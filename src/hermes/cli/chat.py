@@ -87,8 +87,8 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
         if not prompt.lstrip().startswith("/"):
             with Progress() as progress:
                 client.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
-        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), **surroundings()}
-        result = client.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
+        message = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), **surroundings()}
+        result = client.ask("say", message, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
     return _tell_once(result, "\n".join(replies), chat, as_json=as_json)
 
 
@@ -127,7 +127,7 @@ def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bo
 
 class TerminalChat:
     def __init__(self, client: GatewayClient, chat: str, words: Texts) -> None:
-        self._asker = client
+        self._client = client
         self._chat = chat
         self._words = words
 
@@ -149,9 +149,9 @@ class TerminalChat:
             if not text.lstrip().startswith("/"):
                 # A fetch that failed is told by the model itself, as the answer to this message.
                 with suppress(GatewayError), Progress() as progress:
-                    self._asker.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
-            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
-            result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
+                    self._client.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
+            message = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+            result = self._client.ask("say", message, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
                 out(self._words.HOW_TO_LEAVE, flush=True)
@@ -163,9 +163,9 @@ class TerminalChat:
 
     def _stop(self, screen: Screen) -> None:
         """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
-        said = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
+        message = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
         try:
-            screen.end(self._asker.ask("say", said, screen.show))
+            screen.end(self._client.ask("say", message, screen.show))
         except GatewayError as error:
             complain(error)
 

@@ -75,8 +75,8 @@ def _run(args: argparse.Namespace, home: Path) -> int:
 def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
     from hermes.config import explain, known_keys
 
-    told = [explain(loaded, name) for name in sorted(known_keys(loaded))]
-    shown = [one for one in told if every or one.stated]
+    settings = [explain(loaded, name) for name in sorted(known_keys(loaded))]
+    shown = [one for one in settings if every or one.stated]
     if as_json:
         out_json({one.key: {"value": one.value, "from": one.winner} for one in shown})
         return 0

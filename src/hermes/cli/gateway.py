@@ -108,8 +108,8 @@ def _status(home: Path, *, as_json: bool) -> int:
     facts = lifecycle.look(home, command_name(), lambda: outside_platforms(load_config(home).config))
     judged = status.judge(facts)
     if as_json:
-        told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
-        out_json(told)
+        value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
+        out_json(value)
     else:
         out(as_typed("\n".join(judged.lines)))
     return judged.exit_code

@@ -142,32 +142,32 @@ def _spoken(line: Mapping[str, Any]) -> str:
 
 def _import(client: GatewayClient, args: argparse.Namespace) -> int:
     asked = {"path": os.path.abspath(os.path.expanduser(args.path)), "dry_run": args.dry_run}
-    told = client.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
+    answer = client.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
     if args.as_json:
-        _print_json(told)
+        _print_json(answer)
         return 0
-    for trouble in told["troubles"]:
+    for trouble in answer["troubles"]:
         err(f"! {trouble}")
-    if told["more_troubles"]:
-        err(f"! … and {told['more_troubles']} more")
-    out("\n".join(_imported(told, is_dry=args.dry_run)))
+    if answer["more_troubles"]:
+        err(f"! … and {answer['more_troubles']} more")
+    out("\n".join(_imported(answer, is_dry=args.dry_run)))
     return 0
 
 
-def _imported(told: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
+def _imported(answer: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
     would = "would come" if is_dry else "came"
-    yield f"✓ {count(told['transcripts'], 'transcript')} read: {count(told['new'], 'session')} {would} along."
-    if told["longer"]:
-        yield f"  {count(told['longer'], 'session')} longer than at the last import."
-    yield f"  {count(told['lines'], 'line')} {'would be' if is_dry else 'were'} added."
-    if told["same"]:
-        yield f"  {count(told['same'], 'session')} already here."
-    if told["ours"]:
-        yield f"  {count(told['ours'], 'session')} continued here meanwhile, and left as is."
-    if told["empty"]:
-        yield f"  {count(told['empty'], 'session')} without any message."
-    if told["batch"]:
-        yield f"Take it back: {command_name()} sessions delete {told['batch']}"
+    yield f"✓ {count(answer['transcripts'], 'transcript')} read: {count(answer['new'], 'session')} {would} along."
+    if answer["longer"]:
+        yield f"  {count(answer['longer'], 'session')} longer than at the last import."
+    yield f"  {count(answer['lines'], 'line')} {'would be' if is_dry else 'were'} added."
+    if answer["same"]:
+        yield f"  {count(answer['same'], 'session')} already here."
+    if answer["ours"]:
+        yield f"  {count(answer['ours'], 'session')} continued here meanwhile, and left as is."
+    if answer["empty"]:
+        yield f"  {count(answer['empty'], 'session')} without any message."
+    if answer["batch"]:
+        yield f"Take it back: {command_name()} sessions delete {answer['batch']}"
 
 
 def _tell_progress(event: Mapping[str, Any]) -> None:
@@ -230,15 +230,15 @@ def _not_sure(verb: str) -> int:
     return 1
 
 
-def _print_line(told: Mapping[str, Any]) -> None:
+def _print_line(event: Mapping[str, Any]) -> None:
     """As it stands in the session's own file: what is exported can be imported."""
-    line = dict(told)
+    line = dict(event)
     if "message" in line:
         body = line.pop("message")
         line |= {"role": body.get("role", line["kind"]) if isinstance(body, Mapping) else line["kind"], "body": body}
     _print_json(line)
 
 
-def _print_json(told: Any) -> None:
-    if not (isinstance(told, Mapping) and told.get("kind") == "again"):
-        out_json(told)
+def _print_json(value: Any) -> None:
+    if not (isinstance(value, Mapping) and value.get("kind") == "again"):
+        out_json(value)

@@ -111,8 +111,8 @@ def _open(home: Path, loaded: Loaded) -> SkillLibrary:
     return library
 
 
-def _print_json(told: Any) -> int:
-    out_json(told)
+def _print_json(value: Any) -> int:
+    out_json(value)
     return 0
 
 
@@ -216,8 +216,8 @@ def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
     return _done(args, skill.name, f"{skill.name} is removed. To bring it back: {again}")
 
 
-def _done(args: argparse.Namespace, name: str, told: str) -> int:
-    return out_result({"name": name, "did": args.verb, "told": told}, [f"✓ {told}"], as_json=args.as_json)
+def _done(args: argparse.Namespace, name: str, text: str) -> int:
+    return out_result({"name": name, "did": args.verb, "told": text}, [f"✓ {text}"], as_json=args.as_json)
 
 
 def _sync(library: SkillLibrary, args: argparse.Namespace) -> int:

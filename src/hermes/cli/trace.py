@@ -52,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     return out_result(answer, timeline(answer) if args.id else latest(answer), as_json=args.as_json)
 
 
-def latest(told: Mapping[str, Any]) -> list[str]:
+def latest(answer: Mapping[str, Any]) -> list[str]:
     """The latest messages as a table, and how to see more of them."""
-    messages, total = told["messages"], told["total"]
+    messages, total = answer["messages"], answer["total"]
     if not messages:
         return [f"No messages yet. Write the first: {command_name()}"]
     more = f" (all: {command_name()} trace --limit {total})" if len(messages) < total else ""

@@ -465,10 +465,10 @@ class InProcessGateway:
 
         if self._loop is None or self.is_over or verb not in self._verbs:
             raise GatewayIsDownError(f"{verb} needs the gateway, and it is not running.")
-        told: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
-        answering = asyncio.run_coroutine_threadsafe(self._answer(verb, args, told), self._loop)
+        events: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        answering = asyncio.run_coroutine_threadsafe(self._answer(verb, args, events), self._loop)
         try:
-            while (event := told.get()) is not None:
+            while (event := events.get()) is not None:
                 if on_event is not None:
                     on_event(event)
             return answering.result(ANSWER_SECONDS)
@@ -485,20 +485,20 @@ class InProcessGateway:
         self._thread.join(CLOSE_SECONDS)
 
     async def _answer(
-        self, verb: str, args: Mapping[str, Any], told: queue.SimpleQueue[Mapping[str, Any] | None]
+        self, verb: str, args: Mapping[str, Any], events: queue.SimpleQueue[Mapping[str, Any] | None]
     ) -> Any:
         import asyncio
 
         if self._is_leaving:
-            told.put(None)
+            events.put(None)
             raise GatewayIsDownError("It ended before it was asked.")
-        task = asyncio.create_task(_answered(self._verbs[verb], args, _QueuedRequest(told)), name=verb)
+        task = asyncio.create_task(_answered(self._verbs[verb], args, _QueuedRequest(events)), name=verb)
         self._answering.add(task)
         try:
             return await task
         finally:
             self._answering.discard(task)
-            told.put(None)
+            events.put(None)
 
     def _run(self) -> None:
         import asyncio
@@ -531,8 +531,8 @@ async def _answered(handler: Handler, args: Mapping[str, Any], reply: _QueuedReq
 
 
 class _QueuedRequest:
-    def __init__(self, told: queue.SimpleQueue[Mapping[str, Any] | None]) -> None:
-        self._told = told
+    def __init__(self, events: queue.SimpleQueue[Mapping[str, Any] | None]) -> None:
+        self._events = events
 
-    async def event(self, told: Any) -> None:
-        self._told.put(told)
+    async def event(self, value: Any) -> None:
+        self._events.put(value)

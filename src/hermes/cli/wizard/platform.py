@@ -170,8 +170,8 @@ def no_terminal(manifests: Sequence[Manifest]) -> str:
     lines = ["Nobody can be asked here (no terminal). Say it in one line instead:"]
     for manifest in manifests:
         needed = [setting.key for setting in manifest.settings if setting.required]
-        said = " ".join("--token TOKEN" if key == "token" else f"--set {key}=VALUE" for key in needed)
-        lines.append(f"  {command_name()} gateway setup {manifest.id} {said} --dm-policy pairing --yes")
+        flags_needed = " ".join("--token TOKEN" if key == "token" else f"--set {key}=VALUE" for key in needed)
+        lines.append(f"  {command_name()} gateway setup {manifest.id} {flags_needed} --dm-policy pairing --yes")
     lines.append("  --dm-policy pairing | open | allowlist (with --allow ID,ID) | disabled;   --token - reads stdin")
     return "\n".join(lines)
 

@@ -39,12 +39,12 @@ class Api:
         self._http = http
         self._token: Secret | None = None
         self._good_until = 0.0
-        self._asking = asyncio.Lock()
+        self._token_lock = asyncio.Lock()
         self._hide = Redactor([config.client_secret])
 
     async def token(self) -> str:
         """A token that is good now. However many ask at once, QQ is asked once."""
-        async with self._asking:
+        async with self._token_lock:
             if self._token is None or asyncio.get_running_loop().time() >= self._good_until:
                 await self._renew()
             assert self._token is not None  # noqa: S101 - renewed just now
