@@ -136,6 +136,12 @@ def test_a_restart_ends_the_pause_between_two_starts_and_commands_say_when_the_n
                 assert re.search(
                     r"started again at \d\d:\d\d:\d\d, in \d+ s; now: \S*hermes gateway restart", shown.stdout
                 )
+                found = service(terminal)
+                assert found["level"] == "trouble"
+                assert re.search(
+                    r"started again at \d\d:\d\d:\d\d, in \d+ s; now: \S*hermes gateway restart", found["text"]
+                )
+                assert "hermes logs --level warning" in found["all"]
                 began = time.monotonic()
                 asked = terminal.hermes("-z", "hello")
                 assert time.monotonic() - began < 20, "two seconds are promised"
@@ -368,10 +374,16 @@ def test_a_gateway_that_waits_for_a_stopped_chat_says_for_whom(tmp_path: Path) -
             ) as gateway:
                 until(lambda: (seen := heartbeat.read(paths.heartbeat(str(terminal.home)))) and seen.doing, 60)
                 shown = terminal.hermes("gateway", "status")
+                found = service(terminal)
                 gateway.terminate()
                 gateway.wait(30)
             assert shown.returncode == 1
-            assert f"it is starting: another hermes (process {chat.pid}: chat) holds the home; end it" in shown.stdout
+            words = (
+                f"it is starting: another hermes (process {chat.pid}: chat) holds the home; "
+                f"end it → `fg` where it was started, or kill -9 {chat.pid}"
+            )
+            assert words in shown.stdout
+            assert (found["level"], words in found["text"]) == ("trouble", True)
         finally:
             os.kill(chat.pid, signal.SIGCONT)
 

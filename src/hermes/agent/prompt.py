@@ -250,20 +250,14 @@ def _without_result(waiting: Mapping[str, str]) -> list[ChatMessage]:
 
 
 def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return what is left to send when the whole is too long for the model: from a user message near the middle on.
-
-    Empty when there is nothing to leave out.
-    """
+    """Return the newer half of a long request, from a user message on; empty when nothing can be left out."""
     starts = [index for index, message in enumerate(history) if message.role is Role.USER and index > 0]
     half = [index for index in starts if index >= len(history) // 2] or starts[-1:]
     return list(history[half[0] :]) if half else []
 
 
 def with_short_results(history: Sequence[ChatMessage], longest: int = SHORT_RESULT) -> list[ChatMessage]:
-    """Return the same talk with the beginning and the end of every long result, where one turn alone is too long.
-
-    Empty when no result is longer than that.
-    """
+    """Return the request with long tool results shortened in the middle; empty when no result is that long."""
     if not any(message.role is Role.TOOL and len(message.text) > longest for message in history):
         return []
     return [

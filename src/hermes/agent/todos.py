@@ -11,8 +11,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.ports import Clock
 from hermes.core.text import storable
-from hermes.store import todos
 from hermes.store.db import Database, Tx
+from hermes.store.sessions import todos
 
 State = Literal["pending", "in_progress", "done"]
 

@@ -1,7 +1,4 @@
-"""Open a gateway: own its home, open its store, run its services, drain them.
-
-The services are put together in ``wiring``, and the doors are opened in ``serving``.
-"""
+"""Open a gateway: own its home, open its store, run its services, drain them."""
 
 from __future__ import annotations
 
@@ -89,7 +86,7 @@ async def _own(setting: GatewayOptions) -> locks.Lock:
     if lock is None:
         holder = locks.holder(path) or locks.Holder()
         log.warning("Home is in use", extra={"by": holder.describe(), "waiting_seconds": seconds})
-        setting.on_wait(f"{holder.describe()} holds the home; end it")
+        setting.on_wait(f"{holder.describe()} holds the home; end it{holder.how_to_end()}")
         deadline = time.monotonic() + seconds - SAY_AFTER_SECONDS
         while lock is None and time.monotonic() < deadline:  # in bites: a thread that waits cannot be cancelled
             lock = await asyncio.to_thread(locks.take, path, setting.owner_name, LOCK_BITE_SECONDS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
-from hermes.hosting.terminal import out, out_json, out_lines
+from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -39,8 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in ("create", "revoke"):
         added[verb].add_argument("name", help="name of the key")
     added["create"].add_argument("--role", choices=ROLES, default="user", help="role of the key (default: user)")
-    for own in added.values():
-        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,31 +48,16 @@ def run(args: argparse.Namespace) -> int:
     with GatewayClient(home, Standalone.GATEWAY if args.verb == "create" else Standalone.STORE) as client:
         match args.verb:
             case "create":
-                told = client.ask("api_keys.create", {"name": args.name, "role": args.role})
-                if args.as_json:
-                    out_json(told)
-                else:
-                    out(told["key"])
-                    out(
-                        f"✓ {told['name']}, {told['role']}. Copy it now: it is not stored and never shown again. "
-                        "It works at once."
-                    )
-                return 0
+                answer = client.ask("api_keys.create", {"name": args.name, "role": args.role})
+                advice = "Copy it now: it is not stored and never shown again. It works at once."
+                lines = [answer["key"], f"✓ {answer['name']}, {answer['role']}. {advice}"]
             case "list":
-                keys = client.ask("api_keys.list")
-                if args.as_json:
-                    out_json(keys)
-                else:
-                    out(f"default           owner  see: {command_name()} api-key show")
-                    out_lines(map(_describe_key, keys))
-                return 0
+                answer = client.ask("api_keys.list")
+                lines = [f"default           owner  see: {command_name()} api-key show", *map(_describe_key, answer)]
             case _:
-                told = client.ask("api_keys.revoke", {"name": args.name})
-                if args.as_json:
-                    out_json(told)
-                else:
-                    out(f"✓ {told['name']} is revoked: requests with it are refused from now on.")
-                return 0
+                answer = client.ask("api_keys.revoke", {"name": args.name})
+                lines = [f"✓ {answer['name']} is revoked: requests with it are refused from now on."]
+    return out_result(answer, lines, as_json=args.as_json)
 
 
 def _show(home: Path, *, as_json: bool) -> int:
@@ -87,11 +70,7 @@ def _show(home: Path, *, as_json: bool) -> int:
     if not configured:
         make_home(home)
     key = (configured or own_key(home)).reveal()
-    if as_json:
-        out_json({"name": "default", "role": "owner", "key": key})
-    else:
-        out(key)
-    return 0
+    return out_result({"name": "default", "role": "owner", "key": key}, [key], as_json=as_json)
 
 
 def _describe_key(key: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
-from hermes.hosting.terminal import out, out_json, out_lines
+from hermes.hosting.terminal import out, out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -44,41 +44,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     added["deny"].add_argument("reason", nargs="*", help="reason for the agent")
     added["revoke"].add_argument("id", metavar="ID", help="id of the grant (gr_…)")
-    for own in added.values():
-        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         match args.verb:
             case "list":
-                return _show(client.ask("approvals.list"), _questions, as_json=args.as_json)
+                waiting = client.ask("approvals.list")
+                return out_result(waiting, _questions(waiting), as_json=args.as_json)
             case "grants":
-                return _show(client.ask("grants.list"), _grants, as_json=args.as_json)
+                grants = client.ask("grants.list")
+                return out_result(grants, _grants(grants), as_json=args.as_json)
             case "revoke":
-                told = client.ask("grants.revoke", {"id": args.id})
-                text = f"✓ {told['subject']} is asked about again."
+                answer = client.ask("grants.revoke", {"id": args.id})
+                text = f"✓ {answer['subject']} is asked about again."
             case "approve":
-                told = client.ask("approvals.answer", {"id": args.id, "allow": True, "scope": args.scope})
-                text = f"✓ {told['text']}"
+                answer = client.ask("approvals.answer", {"id": args.id, "allow": True, "scope": args.scope})
+                text = f"✓ {answer['text']}"
             case _:
                 reason = " ".join(args.reason)
-                told = client.ask("approvals.answer", {"id": args.id, "allow": False, "reason": reason})
-                text = f"✓ {told['text']}"
-        if args.as_json:
-            out_json(told)
-        else:
-            out(text)
-        if client.is_alone and not args.as_json and args.verb != "revoke" and told["answered"]:
+                answer = client.ask("approvals.answer", {"id": args.id, "allow": False, "reason": reason})
+                text = f"✓ {answer['text']}"
+        out_result(answer, text, as_json=args.as_json)
+        if client.is_alone and not args.as_json and args.verb != "revoke" and answer["answered"]:
             out(f"  It goes on when the gateway runs: {command_name()} gateway start")
-    return 0
-
-
-def _show(rows: list[dict[str, Any]], lines: Any, *, as_json: bool) -> int:
-    if as_json:
-        out_json(rows)
-    else:
-        out_lines(lines(rows))
     return 0
 
 

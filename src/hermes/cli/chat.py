@@ -46,16 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
-        words = own_words(client.home)
+        config = load_config(client.home).config
+        words = words_of(pick(config.language, "", hint=terminal_language()))
         out(words.BANNER, flush=True)
-        if client.is_alone and (deaf := configured_platforms(client.home)):
-            out(deaf_words(deaf), flush=True)
+        if client.is_alone and (platforms := ", ".join(outside_platforms(config))):
+            start = f"Start it: {command_name()} gateway run"
+            out(f"Gateway is not running: nobody is answered on {platforms}. {start}", flush=True)
         return TerminalChat(client, args.session, words).talk(_reader(client.home))
-
-
-def own_words(home: Path) -> Texts:
-    """The words of whoever sits here: in the language of the settings, else of their terminal."""
-    return words_of(pick(load_config(home).config.language, "", hint=terminal_language()))
 
 
 def terminal_language() -> str:
@@ -90,8 +87,8 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
         if not prompt.lstrip().startswith("/"):
             with Progress() as progress:
                 client.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
-        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), **surroundings()}
-        result = client.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
+        message = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), **surroundings()}
+        result = client.ask("say", message, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
     return _tell_once(result, "\n".join(replies), chat, as_json=as_json)
 
 
@@ -130,7 +127,7 @@ def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bo
 
 class TerminalChat:
     def __init__(self, client: GatewayClient, chat: str, words: Texts) -> None:
-        self._asker = client
+        self._client = client
         self._chat = chat
         self._words = words
 
@@ -152,9 +149,9 @@ class TerminalChat:
             if not text.lstrip().startswith("/"):
                 # A fetch that failed is told by the model itself, as the answer to this message.
                 with suppress(GatewayError), Progress() as progress:
-                    self._asker.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
-            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
-            result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
+                    self._client.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
+            message = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+            result = self._client.ask("say", message, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
                 out(self._words.HOW_TO_LEAVE, flush=True)
@@ -166,9 +163,9 @@ class TerminalChat:
 
     def _stop(self, screen: Screen) -> None:
         """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
-        said = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
+        message = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
         try:
-            screen.end(self._asker.ask("say", said, screen.show))
+            screen.end(self._client.ask("say", message, screen.show))
         except GatewayError as error:
             complain(error)
 
@@ -200,22 +197,12 @@ class Progress:
             rewrite_line(sys.stderr)
 
 
-def configured_platforms(home: Path) -> list[str]:
-    """Platforms that somebody set up, and that only a running gateway listens to."""
-    return outside_platforms(load_config(home).config)
-
-
-def deaf_words(platforms: list[str]) -> str:
-    names = ", ".join(platforms)
-    return f"Gateway is not running: nobody is answered on {names}. Start it: {command_name()} gateway run"
-
-
 # Reading what is typed
 
 
 def _reader(home: Path) -> Ask:
     if not sys.stdin.isatty() or os.environ.get("TERM") == "dumb":
-        return _plain_line
+        return lambda: ask(PROMPT if sys.stdin.isatty() else "")
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
@@ -233,7 +220,3 @@ def _reader(home: Path) -> Ask:
                     raise  # on an empty line it leaves; a line begun is only given up, as in a shell
 
     return typed
-
-
-def _plain_line() -> str:
-    return ask(PROMPT if sys.stdin.isatty() else "")

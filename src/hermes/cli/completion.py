@@ -170,10 +170,7 @@ def _bash_cases(words: Mapping[str, CompletionWords], place: int) -> Iterator[st
 
 
 def _places(words: Mapping[str, CompletionWords], place: int) -> Iterator[tuple[str, str, bool]]:
-    """What was typed before the second or a later word, what can follow, and whether there are values as well.
-
-    A command without verbs ends in a space there: anything may be its second word.
-    """
+    """Return the words before the cursor, what can follow, and whether values can too. No verbs: ends in a space."""
     for name, each in words.items():
         if place == 2:
             yield name, each.all(), (name, "") in VALUES

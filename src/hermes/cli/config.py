@@ -10,7 +10,7 @@ from hermes.cli.support.client import home_folder, load_config, refuse_foreign, 
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError
-from hermes.hosting.terminal import out, out_json
+from hermes.hosting.terminal import out, out_json, out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -40,14 +40,11 @@ VERBS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
-    for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
-        if verb in {"get", "set", "explain"}:
-            of_verb.add_argument("key", help="for example agent.busy_mode, or an environment name such as HERMES_MODEL")
-        if verb == "set":
-            of_verb.add_argument("value", help="the new value; - reads it from stdin")
-        if verb == "show":
-            of_verb.add_argument("--all", action="store_true", help="also show settings left at their default")
-        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    for verb in ("get", "set", "explain"):
+        added[verb].add_argument("key", help="for example agent.busy_mode, or an environment name such as HERMES_MODEL")
+    added["set"].add_argument("value", help="the new value; - reads it from stdin")
+    added["show"].add_argument("--all", action="store_true", help="also show settings left at their default")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,8 +75,8 @@ def _run(args: argparse.Namespace, home: Path) -> int:
 def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
     from hermes.config import explain, known_keys
 
-    told = [explain(loaded, name) for name in sorted(known_keys(loaded))]
-    shown = [one for one in told if every or one.stated]
+    settings = [explain(loaded, name) for name in sorted(known_keys(loaded))]
+    shown = [one for one in settings if every or one.stated]
     if as_json:
         out_json({one.key: {"value": one.value, "from": one.winner} for one in shown})
         return 0
@@ -94,12 +91,8 @@ def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
 def _get(loaded: Loaded, key: str, *, as_json: bool) -> int:
     from hermes.config import explain
 
-    told = explain(loaded, key)
-    if as_json:
-        out_json({"key": told.key, "value": told.value})
-    else:
-        out(told.value)
-    return 0
+    found = explain(loaded, key)
+    return out_result({"key": found.key, "value": found.value}, found.value, as_json=as_json)
 
 
 def _explain(loaded: Loaded, key: str, *, as_json: bool) -> int:
@@ -107,19 +100,17 @@ def _explain(loaded: Loaded, key: str, *, as_json: bool) -> int:
 
     from hermes.config import explain, keys_under
 
-    told = [explain(loaded, name) for name in keys_under(loaded, key) or [key]]
-    if as_json:
-        out_json([asdict(one) for one in told] if len(told) > 1 else asdict(told[0]))
-    else:
-        out("\n".join(map(str, told)))
-    return 0
+    found = [explain(loaded, name) for name in keys_under(loaded, key) or [key]]
+    value = [asdict(one) for one in found] if len(found) > 1 else asdict(found[0])
+    return out_result(value, "\n".join(map(str, found)), as_json=as_json)
 
 
 def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
     """Change one value; a change that would make the configuration wrong is taken back."""
     from hermes.config import explain
     from hermes.config.edit import set_value
-    from hermes.store.home import make_home, write_private
+    from hermes.store.home import make_home
+    from hermes.store.private_files import write_private
 
     refuse_foreign(home)
     before = load_config(home)
@@ -135,13 +126,9 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
             write_private(change.file, content)
         raise ConfigError(f"{wrong[0]} Nothing was changed.")
     now, file, note = explain(after, name), change.file, change.note
-    if as_json:
-        out_json({"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note})
-        return 0
-    out(f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})")
-    if note:
-        out(f"! Not in effect yet: {note}")
-    return 0
+    answer = {"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note}
+    lines = [f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})"]
+    return out_result(answer, [*lines, f"! Not in effect yet: {note}"] if note else lines, as_json=as_json)
 
 
 def _errors(loaded: Loaded) -> list[Any]:
@@ -151,12 +138,9 @@ def _errors(loaded: Loaded) -> list[Any]:
 def _check(loaded: Loaded, *, as_json: bool) -> int:
     from dataclasses import asdict
 
-    if as_json:
-        out_json([asdict(problem) for problem in loaded.problems])
-    for problem in () if as_json else loaded.problems:
-        out(f"{'✗' if problem.level == 'error' else '!'} {problem}")
-    if not loaded.problems and not as_json:
-        out("✓ The configuration is in order.")
+    lines = [f"{'✗' if problem.level == 'error' else '!'} {problem}" for problem in loaded.problems]
+    lines = lines or ["✓ The configuration is in order."]
+    out_result([asdict(problem) for problem in loaded.problems], "\n".join(lines), as_json=as_json)
     return 1 if _errors(loaded) else 0
 
 
@@ -164,8 +148,5 @@ def _path(home: Path, *, as_json: bool) -> int:
     from hermes.config import watched_files
 
     files = watched_files(home, working_folder(home))
-    if as_json:
-        out_json({str(file): file.exists() for file in files})
-    for file in () if as_json else files:
-        out(file if file.exists() else f"{file}   (not there)")
-    return 0
+    lines = [str(file) if file.exists() else f"{file}   (not there)" for file in files]
+    return out_result({str(file): file.exists() for file in files}, lines, as_json=as_json)

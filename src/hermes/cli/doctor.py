@@ -54,5 +54,5 @@ def screen(findings: Sequence[Finding]) -> list[str]:
         lines += [f"{'':<15} {more}" for more in finding.more]
     troubles = sum(finding.level == "trouble" for finding in findings)
     hints = sum(finding.level == "hint" for finding in findings)
-    said = [count(troubles, "trouble")] * bool(troubles) + [count(hints, "hint")] * bool(hints)
-    return [*lines, f"{', '.join(said)}." if said else "All is well."]
+    counts = [count(troubles, "trouble")] * bool(troubles) + [count(hints, "hint")] * bool(hints)
+    return [*lines, f"{', '.join(counts)}." if counts else "All is well."]

@@ -102,22 +102,17 @@ def _tell(outcome: LifecycleResult) -> int:
 
 
 def _status(home: Path, *, as_json: bool) -> int:
+    from hermes.cli.support.client import load_config, outside_platforms
     from hermes.hosting import lifecycle, status
 
-    facts = lifecycle.look(home, command_name(), lambda: _platforms(home))
+    facts = lifecycle.look(home, command_name(), lambda: outside_platforms(load_config(home).config))
     judged = status.judge(facts)
     if as_json:
-        told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
-        out_json(told)
+        value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
+        out_json(value)
     else:
         out(as_typed("\n".join(judged.lines)))
     return judged.exit_code
-
-
-def _platforms(home: Path) -> list[str]:
-    from hermes.cli.support.client import load_config, outside_platforms
-
-    return outside_platforms(load_config(home).config)
 
 
 def _is_usable(home: Path) -> bool:

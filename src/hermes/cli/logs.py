@@ -210,7 +210,7 @@ def _was_moved(file: TextIO, path: str) -> bool:
 
 def _print(entry: LogEntry, *, as_json: bool) -> None:
     if as_json:
-        told = {"at": entry.at, "level": entry.level, "text": entry.text, "fields": entry.fields}
-        out_json(told, flush=True)
+        value = {"at": entry.at, "level": entry.level, "text": entry.text, "fields": entry.fields}
+        out_json(value, flush=True)
     else:
         out(entry.text, flush=True)

@@ -41,18 +41,10 @@ TEST_PROMPT = "This is a test of the connection. Answer with the word OK."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
-    for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
-        if verb == "use":
-            of_verb.add_argument("model", metavar="PROVIDER/MODEL", help="for example openrouter/openai/gpt-4o-mini")
-        if verb == "test":
-            of_verb.add_argument(
-                "model",
-                metavar="PROVIDER/MODEL",
-                nargs="?",
-                default="",
-                help="test this model instead of the one in use",
-            )
-        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+    added, name = add_verbs(parser, VERBS, EXAMPLES), "PROVIDER/MODEL"
+    added["use"].add_argument("model", metavar=name, help="for example openrouter/openai/gpt-4o-mini")
+    instead = "test this model instead of the one in use"
+    added["test"].add_argument("model", metavar=name, nargs="?", default="", help=instead)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,8 +98,8 @@ def _provider_to_dict(loaded: Loaded, provider: ProviderConfig) -> dict[str, Any
 
 
 def _server_to_dict(server: LocalServer) -> dict[str, Any]:
-    told = {"name": server.provider, "address": server.address, "is_running": server.is_running}
-    return {**told, "models": server.models, "context": server.context, "advice": server.advice}
+    facts = {"name": server.provider, "address": server.address, "is_running": server.is_running}
+    return {**facts, "models": server.models, "context": server.context, "advice": server.advice}
 
 
 def _server_lines(server: LocalServer) -> list[str]:
@@ -138,8 +130,8 @@ def _use(home: Path, name: str, *, as_json: bool) -> int:
     if is_local(provider):
         notes += _notes_of_server(loaded, provider, model)
     if as_json:
-        told = {"provider": provider, "model": model, "file": str(changes[0].file), "notes": notes}
-        out_json(told)
+        value = {"provider": provider, "model": model, "file": str(changes[0].file), "notes": notes}
+        out_json(value)
         return 0
     out(f"✓ {provider} / {model} answers from now on   (written to {changes[0].file})")
     for note in notes:
@@ -181,12 +173,12 @@ def _test(home: Path, name: str, *, as_json: bool) -> int:
     default = f"{loaded.config.model.provider}/{loaded.config.model.default}"
     provider, _, model = (meant(name, loaded) if name else default).partition("/")
     check_exists(provider, model, loaded.config)
-    told = asyncio.run(tried(home, loaded, provider, model))
+    result = asyncio.run(tried(home, loaded, provider, model))
     if as_json:
-        out_json(told)
+        out_json(result)
     else:
-        (out if told["ok"] else err)("\n".join(lines(told)))
-    return 0 if told["ok"] else 1
+        (out if result["ok"] else err)("\n".join(lines(result)))
+    return 0 if result["ok"] else 1
 
 
 async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[str, Any]:
@@ -204,27 +196,27 @@ async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[s
     embedded = EmbeddedModel(home, fetcher)
     models = Models(lambda: loaded.config, embedded, clock)
     request = ModelRequest([ChatMessage(Role.USER, TEST_PROMPT)], max_tokens=TEST_TOKENS, deadline_seconds=TEST_SECONDS)
-    told: dict[str, Any] = {"ok": True, "provider": provider, "model": model}
+    result: dict[str, Any] = {"ok": True, "provider": provider, "model": model}
     if provider == EMBEDDED and not (find_installed(fetcher.folder) or find_installed(None)):
         text = "The built-in model is not on this machine yet; the first message fetches it."
         advice = f"Ask it something: {command_name()} -z hello"
-        return {**told, "ok": False, "failed": "model", "text": text, "advice": advice, "keys": []}
+        return {**result, "ok": False, "failed": "model", "text": text, "advice": advice, "keys": []}
     began = clock.monotonic()
     try:
         reply = await ask_model(models.only(provider, model), request, _unheard, _unheard)
-        told |= {
+        result |= {
             "said": reply.text.strip().partition("\n")[0][:80],
             "tokens": [reply.usage.prompt_tokens, reply.usage.completion_tokens],
         }
     except ModelError as error:
         is_good = error.kind is ModelErrorKind.EMPTY  # it was reached, and took the key and the name
-        told |= {"ok": is_good, "failed": _failed(error), "kind": error.kind.value, "text": str(error)}
+        result |= {"ok": is_good, "failed": _failed(error), "kind": error.kind.value, "text": str(error)}
     finally:
-        told |= {"seconds": round(clock.monotonic() - began, 2), "keys": models.keys().get(provider, [])}
+        result |= {"seconds": round(clock.monotonic() - began, 2), "keys": models.keys().get(provider, [])}
         await models.close()
         await embedded.aclose()
         await fetcher.aclose()
-    return told if told["ok"] else {**told, "advice": _advice(loaded, provider, told["failed"])}
+    return result if result["ok"] else {**result, "advice": _advice(loaded, provider, result["failed"])}
 
 
 def _unheard(_: str) -> None:
@@ -254,9 +246,11 @@ def _advice(loaded: Loaded, provider: str, failed: str) -> str:
     hermes, known = command_name(), loaded.config.providers[provider]
     match failed:
         case "key":
-            told = explain(loaded, f"providers.{provider}.api_key")
-            now = f"It comes from {told.winner} and ends in {told.value}. " if known.api_keys else "There is none. "
-            return f"{now}Set another: {hermes} config set {told.env[0]} -"
+            setting = explain(loaded, f"providers.{provider}.api_key")
+            now = (
+                f"It comes from {setting.winner} and ends in {setting.value}. " if known.api_keys else "There is none. "
+            )
+            return f"{now}Set another: {hermes} config set {setting.env[0]} -"
         case "model name":
             return f"What {provider} offers: {hermes} model list, or its web page"
         case "quota":
@@ -264,18 +258,18 @@ def _advice(loaded: Loaded, provider: str, failed: str) -> str:
         case "address":
             is_used = provider == loaded.config.model.provider and bool(loaded.config.model.base_url)
             key = "model.base_url" if is_used else f"providers.{provider}.base_url"
-            told = explain(loaded, key)
-            return f"{key} is {told.value} ({told.winner})"
+            setting = explain(loaded, key)
+            return f"{key} is {setting.value} ({setting.winner})"
         case _:
             return f"Try again in a while, or use another: {hermes} model list"
 
 
-def lines(told: dict[str, Any]) -> list[str]:
-    label = f"{told['provider']} / {told['model']}"
-    keys = [f"  keys: {', '.join(told['keys'])}"] * bool(told["keys"])
-    if not told["ok"]:
-        return [f"✗ {label}: the {told['failed']}. {told['text']}", f"  → {told['advice']}", *keys]
-    if "text" in told:
-        return [f"! {label} takes the call and answers with nothing ({told['seconds']} s).", *keys]
-    asked, made = told["tokens"]
-    return [f"✓ {label} answers in {told['seconds']} s ({asked} tokens in, {made} out): {told['said']}", *keys]
+def lines(result: dict[str, Any]) -> list[str]:
+    label = f"{result['provider']} / {result['model']}"
+    keys = [f"  keys: {', '.join(result['keys'])}"] * bool(result["keys"])
+    if not result["ok"]:
+        return [f"✗ {label}: the {result['failed']}. {result['text']}", f"  → {result['advice']}", *keys]
+    if "text" in result:
+        return [f"! {label} takes the call and answers with nothing ({result['seconds']} s).", *keys]
+    asked, made = result["tokens"]
+    return [f"✓ {label} answers in {result['seconds']} s ({asked} tokens in, {made} out): {result['said']}", *keys]

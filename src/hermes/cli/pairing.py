@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
-from hermes.hosting.terminal import out_json, out_lines
+from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -37,43 +37,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         added[verb].add_argument("platform", help="telegram, weixin, ...")
     added["approve"].add_argument("code", help="the pairing code the person was shown")
     added["revoke"].add_argument("user", help="the person's id on that platform")
-    for own in added.values():
-        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.GATEWAY) as client:
         match args.verb:
             case "list":
-                told = client.ask("pairing.list", {"platform": args.platform})
-                lines = [
-                    f"{one['platform']:<10} {one['code']}  {_who(one)}, {_ago(one['asked_at'])}"
-                    for one in told["waiting"]
-                ]
-                lines = ["Waiting:", *(f"  {line}" for line in lines)] if lines else ["Nobody waits."]
-                decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in told["decided"]]
-                lines = [*lines, *(["Decided:", *decided] if decided else [])]
+                answer = client.ask("pairing.list", {"platform": args.platform})
+                lines = ["Waiting:" if answer["waiting"] else "Nobody waits."]
+                for one in answer["waiting"]:
+                    minutes = max(0, round((time.time() - one["asked_at"]) / 60))
+                    lines.append(f"  {one['platform']:<10} {one['code']}  {_who(one)}, {minutes} min ago")
+                decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in answer["decided"]]
+                lines += ["Decided:", *decided] if decided else []
             case "approve":
-                told = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
-                first = " First to be approved here, so they are the owner." if told["is_first_owner"] else ""
-                lines = [f"✓ {_who(told)} may talk now.{first} Nothing to restart."]
+                answer = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
+                first = " First to be approved here, so they are the owner." if answer["is_first_owner"] else ""
+                lines = [f"✓ {_who(answer)} may talk now.{first} Nothing to restart."]
             case "revoke":
-                told = client.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
-                lines = [f"✓ {_who(told)} is a stranger again. An id that an allowlist names still gets in."]
+                answer = client.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
+                lines = [f"✓ {_who(answer)} is a stranger again. An id that an allowlist names still gets in."]
             case _:
-                told = client.ask("pairing.clear", {"platform": args.platform})
-                lines = [f"✓ {told['cleared']} forgotten. People who write again get a new code."]
-    if args.as_json:
-        out_json(told)
-    else:
-        out_lines(lines)
-    return 0
+                answer = client.ask("pairing.clear", {"platform": args.platform})
+                lines = [f"✓ {answer['cleared']} forgotten. People who write again get a new code."]
+    return out_result(answer, lines, as_json=args.as_json)
 
 
-def _who(told: Mapping[str, Any]) -> str:
-    account = f"{told['platform']} {told['user']}"
-    return f"{told['name']} ({account})" if told["name"] else account
-
-
-def _ago(at: float) -> str:
-    return f"{max(0, round((time.time() - at) / 60))} min ago"
+def _who(person: Mapping[str, Any]) -> str:
+    account = f"{person['platform']} {person['user']}"
+    return f"{person['name']} ({account})" if person["name"] else account

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
-from hermes.hosting.terminal import out_json, out_lines
+from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -35,30 +34,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added["role"].add_argument("role", choices=ROLES, help="the new role")
     added["link"].add_argument("account", help="the account to link, as platform:user")
     added["link"].add_argument("person", help="the person the account belongs to: an id, or platform:user")
-    for own in added.values():
-        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         match args.verb:
             case "list":
-                told = client.ask("people.list")
-                lines = list(map(_line, told)) or ["Nobody yet."]
-            case "role":
-                told = client.ask("people.role", {"person": args.person, "role": args.role})
-                lines = [f"✓ {told['name'] or told['id']} is {told['role']} now."]
-            case _:
-                told = client.ask("people.link", {"account": args.account, "person": args.person})
+                answer = client.ask("people.list")
                 lines = [
-                    f"✓ {told['account']} belongs to {told['name'] or told['id']} now, with the role {told['role']}."
-                ]
-    if args.as_json:
-        out_json(told)
-    else:
-        out_lines(lines)
-    return 0
-
-
-def _line(person: Mapping[str, Any]) -> str:
-    return f"{person['role']:<6} {person['name'] or '–':<16} {person['id']:<24} {', '.join(person['accounts'])}"
+                    f"{one['role']:<6} {one['name'] or '–':<16} {one['id']:<24} {', '.join(one['accounts'])}"
+                    for one in answer
+                ] or ["Nobody yet."]
+            case "role":
+                answer = client.ask("people.role", {"person": args.person, "role": args.role})
+                lines = [f"✓ {answer['name'] or answer['id']} is {answer['role']} now."]
+            case _:
+                answer = client.ask("people.link", {"account": args.account, "person": args.person})
+                name = answer["name"] or answer["id"]
+                lines = [f"✓ {answer['account']} belongs to {name} now, with the role {answer['role']}."]
+    return out_result(answer, lines, as_json=args.as_json)

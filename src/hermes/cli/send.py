@@ -14,7 +14,7 @@ from hermes.cli.support.screen import complain
 from hermes.core.i18n.failures import sentence
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
-from hermes.hosting.terminal import err, out, out_json, out_lines
+from hermes.hosting.terminal import err, out, out_json, out_lines, out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -66,15 +66,12 @@ def run(args: argparse.Namespace) -> int:
 def _call_gateway(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
     try:
         with GatewayClient(home_folder(), Standalone.NEVER) as client:
-            told = client.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
+            answer = client.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
     except GatewayIsDownError as error:
         complain(f"Nothing was sent: {error}")
         return NOT_RUNNING
-    letters = told.get("letters", [told])
-    if as_json:
-        out_json(told)
-    else:
-        out_lines(map(_describe_delivery, letters))
+    letters = answer.get("letters", [answer])
+    out_result(answer, map(_describe_delivery, letters), as_json=as_json)
     is_bad = any(letter["state"] == "dead" for letter in letters)
     return 1 if is_bad or (asked.get("wait_seconds") and any(letter["state"] != "sent" for letter in letters)) else 0
 

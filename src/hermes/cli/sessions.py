@@ -12,7 +12,7 @@ from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.durations import count, parse_duration
 from hermes.core.text import one_line
-from hermes.hosting.terminal import ask, err, out, out_json, out_lines, rewrite_line
+from hermes.hosting.terminal import ask, err, out, out_json, out_lines, out_result, rewrite_line
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +49,7 @@ VERBS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
-    added = add_verbs(parser, VERBS, EXAMPLES)
+    added = add_verbs(parser, VERBS, EXAMPLES, without_json=("export",))
     for verb in ("show", "export", "rename", "delete"):
         added[verb].add_argument("id", help="id of the session (s_…)")
     added["import"].add_argument("path", metavar="PATH", help="a home, its sessions folder, or one .jsonl file")
@@ -62,9 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added["prune"].add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     for verb in ("delete", "prune"):
         added[verb].add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    for verb, of_verb in added.items():
-        if verb != "export":
-            of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,15 +75,10 @@ def run(args: argparse.Namespace) -> int:
                 client.ask("sessions.show", {"id": args.id}, _print_line, timeout=LONG_SECONDS)
                 return 0
             case "rename":
-                told = client.ask("sessions.rename", {"id": args.id, "title": args.title})
-                if args.as_json:
-                    _print_json(told)
-                else:
-                    out(
-                        f"✓ {told['id']} is called “{told['title']}” now"
-                        + (f" (was “{told['was']}”)." if told["was"] else ".")
-                    )
-                return 0
+                answer = client.ask("sessions.rename", {"id": args.id, "title": args.title})
+                before = f" (was “{answer['was']}”)" if answer["was"] else ""
+                lines = [f"✓ {answer['id']} is called “{answer['title']}” now{before}."]
+                return out_result(answer, lines, as_json=args.as_json)
             case "delete":
                 return _delete(client, args)
             case "prune":
@@ -150,32 +142,32 @@ def _spoken(line: Mapping[str, Any]) -> str:
 
 def _import(client: GatewayClient, args: argparse.Namespace) -> int:
     asked = {"path": os.path.abspath(os.path.expanduser(args.path)), "dry_run": args.dry_run}
-    told = client.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
+    answer = client.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
     if args.as_json:
-        _print_json(told)
+        _print_json(answer)
         return 0
-    for trouble in told["troubles"]:
+    for trouble in answer["troubles"]:
         err(f"! {trouble}")
-    if told["more_troubles"]:
-        err(f"! … and {told['more_troubles']} more")
-    out("\n".join(_imported(told, is_dry=args.dry_run)))
+    if answer["more_troubles"]:
+        err(f"! … and {answer['more_troubles']} more")
+    out("\n".join(_imported(answer, is_dry=args.dry_run)))
     return 0
 
 
-def _imported(told: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
+def _imported(answer: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
     would = "would come" if is_dry else "came"
-    yield f"✓ {count(told['transcripts'], 'transcript')} read: {count(told['new'], 'session')} {would} along."
-    if told["longer"]:
-        yield f"  {count(told['longer'], 'session')} longer than at the last import."
-    yield f"  {count(told['lines'], 'line')} {'would be' if is_dry else 'were'} added."
-    if told["same"]:
-        yield f"  {count(told['same'], 'session')} already here."
-    if told["ours"]:
-        yield f"  {count(told['ours'], 'session')} continued here meanwhile, and left as is."
-    if told["empty"]:
-        yield f"  {count(told['empty'], 'session')} without any message."
-    if told["batch"]:
-        yield f"Take it back: {command_name()} sessions delete {told['batch']}"
+    yield f"✓ {count(answer['transcripts'], 'transcript')} read: {count(answer['new'], 'session')} {would} along."
+    if answer["longer"]:
+        yield f"  {count(answer['longer'], 'session')} longer than at the last import."
+    yield f"  {count(answer['lines'], 'line')} {'would be' if is_dry else 'were'} added."
+    if answer["same"]:
+        yield f"  {count(answer['same'], 'session')} already here."
+    if answer["ours"]:
+        yield f"  {count(answer['ours'], 'session')} continued here meanwhile, and left as is."
+    if answer["empty"]:
+        yield f"  {count(answer['empty'], 'session')} without any message."
+    if answer["batch"]:
+        yield f"Take it back: {command_name()} sessions delete {answer['batch']}"
 
 
 def _tell_progress(event: Mapping[str, Any]) -> None:
@@ -188,14 +180,11 @@ def _tell_progress(event: Mapping[str, Any]) -> None:
 def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
     if not args.yes and not _sure(f"Delete what the import {args.id} brought?"):
         return _not_sure("delete ID")
-    told = client.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
-    if args.as_json:
-        _print_json(told)
-        return 0
-    out(f"✓ {count(len(told['deleted']), 'session')} of {told['batch']} deleted.")
-    if told["kept"]:
-        out(f"  Kept, because they continued here: {', '.join(told['kept'][:20])}")
-    return 0
+    answer = client.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
+    lines = [f"✓ {count(len(answer['deleted']), 'session')} of {answer['batch']} deleted."]
+    if answer["kept"]:
+        lines.append(f"  Kept, because they continued here: {', '.join(answer['kept'][:20])}")
+    return out_result(answer, lines, as_json=args.as_json)
 
 
 def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
@@ -203,12 +192,9 @@ def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
         return _delete_import(client, args)
     if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
         return _not_sure("delete ID")
-    told = client.ask("sessions.delete", {"id": args.id})
-    if args.as_json:
-        _print_json(told)
-    else:
-        out(f"✓ {told['id']} is deleted ({count(told['seq'], 'line')}).")
-    return 0
+    answer = client.ask("sessions.delete", {"id": args.id})
+    text = f"✓ {answer['id']} is deleted ({count(answer['seq'], 'line')})."
+    return out_result(answer, text, as_json=args.as_json)
 
 
 def _prune(client: GatewayClient, args: argparse.Namespace) -> int:
@@ -222,24 +208,17 @@ def _prune(client: GatewayClient, args: argparse.Namespace) -> int:
         if not args.yes and not _sure(f"Delete {count(len(found), 'ended session')} for good?"):
             return _not_sure("prune --older-than SPAN")
         found = client.ask("sessions.prune", {**asked, "dry_run": False}, timeout=LONG_SECONDS)["sessions"]
-    if args.as_json:
-        _print_json({"sessions": found, "deleted": not args.dry_run})
-    else:
-        done = "would be deleted" if args.dry_run else "deleted"
-        out("\n".join([*found[:50], f"✓ {count(len(found), 'session')} {done}."]))
-    return 0
+    done = "would be deleted" if args.dry_run else "deleted"
+    lines = [*found[:50], f"✓ {count(len(found), 'session')} {done}."]
+    return out_result({"sessions": found, "deleted": not args.dry_run}, lines, as_json=args.as_json)
 
 
 def _rebuild(client: GatewayClient, args: argparse.Namespace) -> int:
-    told = client.ask("sessions.rebuild", {"id": args.id}, timeout=LONG_SECONDS)
-    if args.as_json:
-        _print_json(told)
-        return 0
-    for session_id, number in told["restored"].items():
-        out(f"{session_id}  {count(number, 'line')} put back")
-    looked = count(told["looked_at"], "transcript")
-    out(f"✓ {looked} read" + ("." if told["restored"] else ": nothing is missing from the store."))
-    return 0
+    answer = client.ask("sessions.rebuild", {"id": args.id}, timeout=LONG_SECONDS)
+    lines = [f"{session_id}  {count(number, 'line')} put back" for session_id, number in answer["restored"].items()]
+    looked = count(answer["looked_at"], "transcript")
+    lines.append(f"✓ {looked} read" + ("." if lines else ": nothing is missing from the store."))
+    return out_result(answer, lines, as_json=args.as_json)
 
 
 def _sure(question: str) -> bool:
@@ -251,15 +230,15 @@ def _not_sure(verb: str) -> int:
     return 1
 
 
-def _print_line(told: Mapping[str, Any]) -> None:
+def _print_line(event: Mapping[str, Any]) -> None:
     """As it stands in the session's own file: what is exported can be imported."""
-    line = dict(told)
+    line = dict(event)
     if "message" in line:
         body = line.pop("message")
         line |= {"role": body.get("role", line["kind"]) if isinstance(body, Mapping) else line["kind"], "body": body}
     _print_json(line)
 
 
-def _print_json(told: Any) -> None:
-    if not (isinstance(told, Mapping) and told.get("kind") == "again"):
-        out_json(told)
+def _print_json(value: Any) -> None:
+    if not (isinstance(value, Mapping) and value.get("kind") == "again"):
+        out_json(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign, working_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
-from hermes.hosting.terminal import err, out, out_json
+from hermes.hosting.terminal import err, out, out_json, out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -64,8 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added["sync"].add_argument(
         "--reset", default="", metavar="NAME", help="restore this skill (or all) to the bundled version"
     )
-    for of_verb in added.values():
-        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,8 +111,8 @@ def _open(home: Path, loaded: Loaded) -> SkillLibrary:
     return library
 
 
-def _print_json(told: Any) -> int:
-    out_json(told)
+def _print_json(value: Any) -> int:
+    out_json(value)
     return 0
 
 
@@ -158,10 +156,8 @@ def _show(library: SkillLibrary, args: argparse.Namespace) -> int:
 
     skill = library.get(args.name)
     text = library.read(skill, args.file) if args.file else view(library, skill)
-    if args.as_json:
-        return _print_json({"name": skill.name, "file": args.file or "SKILL.md", "text": text})
-    out(text.rstrip())
-    return 0
+    value = {"name": skill.name, "file": args.file or "SKILL.md", "text": text}
+    return out_result(value, text.rstrip(), as_json=args.as_json)
 
 
 def _install(library: SkillLibrary, args: argparse.Namespace) -> int:
@@ -220,11 +216,8 @@ def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
     return _done(args, skill.name, f"{skill.name} is removed. To bring it back: {again}")
 
 
-def _done(args: argparse.Namespace, name: str, told: str) -> int:
-    if args.as_json:
-        return _print_json({"name": name, "did": args.verb, "told": told})
-    out(f"✓ {told}")
-    return 0
+def _done(args: argparse.Namespace, name: str, text: str) -> int:
+    return out_result({"name": name, "did": args.verb, "told": text}, [f"✓ {text}"], as_json=args.as_json)
 
 
 def _sync(library: SkillLibrary, args: argparse.Namespace) -> int:
@@ -233,10 +226,8 @@ def _sync(library: SkillLibrary, args: argparse.Namespace) -> int:
     from hermes.agent.skills.sync import sync
 
     synced = sync(library.folder, now=time.time(), reset=args.reset)
-    if args.as_json:
-        return _print_json({**asdict(synced), "total": synced.total})
-    out(f"Syncing bundled skills into {library.folder}/ ...  {synced}")
-    return 0
+    lines = [f"Syncing bundled skills into {library.folder}/ ...  {synced}"]
+    return out_result({**asdict(synced), "total": synced.total}, lines, as_json=args.as_json)
 
 
 def _scan(library: SkillLibrary, args: argparse.Namespace) -> int:

@@ -44,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     manifest = add_verbs(parser, VERBS, EXAMPLES)["manifest"]
     manifest.add_argument("--name", default="Hermes", help="name of the bot (default: Hermes)")
-    manifest.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

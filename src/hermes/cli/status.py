@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     is_silent = facts.is_held and facts.snapshot is None
     overview = look(home, can_ask=not is_silent)
     if args.as_json:
-        told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
-        out_json(told)
+        value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
+        out_json(value)
     else:
         known = (facts.snapshot or {}).get("problems", ())
         shown = {**overview, "config_problems": [one for one in overview["config_problems"] if one not in known]}
@@ -145,8 +145,8 @@ def _counts(home: Path) -> tuple[dict[str, Any] | None, str]:
     """None when nothing is stored yet or nothing could be read; then with the reason."""
     try:
         with GatewayClient(home, Standalone.STORE) as client:
-            told: dict[str, Any] = client.ask("store.counts")
-            return told, ""
+            counts: dict[str, Any] = client.ask("store.counts")
+            return counts, ""
     except NothingIsStoredError:
         return None, ""
     except GatewayError as error:

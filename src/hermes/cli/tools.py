@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if verb != "list":
             of_verb.add_argument("name", help="for example terminal, web or send_message")
         of_verb.add_argument("--platform", required=verb != "list", default="", help="such as telegram, local or api")
-        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,11 +72,11 @@ def _all(config: Config, as_json: bool) -> int:
     from hermes.agent.toolkit.toolsets import access_of
 
     tools = _tools()
-    told = {platform: access_of(config, platform) for platform in _platforms(config)}
+    by_platform = {platform: access_of(config, platform) for platform in _platforms(config)}
     if as_json:
-        out_json({platform: _toolset_to_dict(access, tools) for platform, access in told.items()})
+        out_json({platform: _toolset_to_dict(access, tools) for platform, access in by_platform.items()})
         return 0
-    for platform, access in told.items():
+    for platform, access in by_platform.items():
         groups = dict.fromkeys(tool.group for tool in tools)
         off = [group for group in groups if not any(_has(access, tool) for tool in tools if tool.group == group)]
         off += [tool.name for tool in tools if tool.group not in off and not _has(access, tool)]

@@ -12,7 +12,7 @@ from hermes.cli.support.tables import table
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, format_duration
 from hermes.core.text import one_line
-from hermes.hosting.terminal import out_json, out_lines
+from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:
     import argparse
@@ -48,17 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     verb, asked = ("trace", {"id": args.id}) if args.id else ("trace.list", {"limit": max(1, args.limit)})
     with GatewayClient(home_folder(), Standalone.STORE) as client:
-        told = client.ask(verb, asked)
-    if args.as_json:
-        out_json(told)
-    else:
-        out_lines(timeline(told) if args.id else latest(told))
-    return 0
+        answer = client.ask(verb, asked)
+    return out_result(answer, timeline(answer) if args.id else latest(answer), as_json=args.as_json)
 
 
-def latest(told: Mapping[str, Any]) -> list[str]:
+def latest(answer: Mapping[str, Any]) -> list[str]:
     """The latest messages as a table, and how to see more of them."""
-    messages, total = told["messages"], told["total"]
+    messages, total = answer["messages"], answer["total"]
     if not messages:
         return [f"No messages yet. Write the first: {command_name()}"]
     more = f" (all: {command_name()} trace --limit {total})" if len(messages) < total else ""

@@ -45,7 +45,7 @@ MODES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
-    added = add_verbs(parser, VERBS, EXAMPLES)
+    added = add_verbs(parser, VERBS, EXAMPLES, without_json=VERBS)
     login = added["login"]
     login.add_argument(
         "--mode", choices=(SELF_CHAT, BOT), default="", help="your own number, or a separate one for the bot"

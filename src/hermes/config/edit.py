@@ -15,7 +15,7 @@ from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.i18n.failures import describe_failure
-from hermes.store.home import write_private
+from hermes.store.private_files import write_private
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,7 @@ class Explanation:
 
 
 def explain(loaded: Loaded, key: str) -> Explanation:
-    """Tell where the value of a key came from. ``key`` is a dotted key or an environment name.
-
-    Raises ConfigError, with the nearest known key, for one there is none of.
-    """
+    """Tell where the value of a dotted key or environment name came from. ConfigError names the nearest known key."""
     found = find_key(loaded, key)
     resolved = loaded.sources.get(found.path)
     value, winner = _effective(loaded, found, resolved)
@@ -91,10 +88,7 @@ def keys_under(loaded: Loaded, section: str) -> list[str]:
 
 
 def find_key(loaded: Loaded, text: str) -> Key:
-    """The key of a dotted name or an environment name, also under a name that nobody has used yet.
-
-    Raises ConfigError, with the nearest known key, for one there is none of.
-    """
+    """Return the key of a dotted name or environment name. ConfigError names the nearest known key."""
     keys = known_keys(loaded)
     if text in keys:
         return keys[text]

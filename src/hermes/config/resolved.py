@@ -44,8 +44,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a key became. ``winner`` is None when a bad value left us with the last good one (``is_kept``) or
-    the default."""
+    """What a key became. ``winner`` None: a bad value left the last good one (``is_kept``) or the default."""
 
     key: Key
     value: Any

@@ -1,8 +1,4 @@
-"""Declare every setting of the gateway, and hold their values in one frozen, typed snapshot.
-
-To add a setting, add a field to its section here; ``config/setting.py`` says how. The settings of one platform are
-declared by its manifest instead.
-"""
+"""Declare every setting of the gateway in one frozen snapshot; ``config/setting.py`` says how to add one."""
 
 from __future__ import annotations
 
@@ -130,10 +126,7 @@ class Persona:
 
 @dataclass(frozen=True, slots=True)
 class ChatConfig:
-    """What the owner settled for some chats. An empty field leaves it as it is elsewhere.
-
-    ``persona`` is made from the two settings below it.
-    """
+    """The owner's settings for some chats; an empty field inherits. ``persona`` is made from the two below it."""
 
     model: str = setting("", "the model that answers there")
     persona: Persona | None = None

@@ -34,10 +34,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting: where it stands in the files, its environment names, and what it takes.
-
-    A ``*`` in ``path`` stands for a name the owner chose (a provider, an account).
-    """
+    """One setting: path in the files, environment names, values. ``*`` in ``path`` is a name the owner chose."""
 
     path: tuple[str, ...]
     kind: Kind = Kind.TEXT
@@ -61,10 +58,7 @@ _GUARDED = frozenset({Kind.SECRET, Kind.SECRETS, Kind.LIST, Kind.URL, Kind.TEXT,
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a value was left as an example: empty, `<…>`, `changeme`, `your-…` or `your_…`.
-
-    Our `.env.example` writes whatever must be filled in as `<…>`; a test holds it to that.
-    """
+    """Tell whether a value is still an example, as `.env.example` writes them: empty, `<…>`, `changeme`, `your-…`."""
     bare = text.strip()
     folded = bare.casefold()
     return (

@@ -63,22 +63,17 @@ class ConfigWatch:
         return self._loaded
 
     async def run(self) -> None:
-        """Look for changed files until cancelled.
-
-        The looking is done by a thread of its own: a home on a network that hangs must not hold up the
-        event loop, and a hop to the thread pool for every look would cost ten times as much.
-        """
+        """Look for changed files until cancelled."""
         self._tell_new_problems()
         loop = asyncio.get_running_loop()
-        broken: asyncio.Future[None] = loop.create_future()
-        stop = threading.Event()
-        thread = threading.Thread(target=self._keep_looking, args=(loop, broken, stop), name="config", daemon=True)
-        thread.start()
-        try:
-            await broken
-        finally:
-            stop.set()
-            thread.join(1.0)  # it wakes at once; only a file system that hangs can make it late
+
+        def keep_looking(stop: threading.Event) -> None:
+            while not stop.wait(self._poll_seconds):
+                if self._look() != self._stamps:
+                    self._let_settle(stop)
+                    loop.call_soon_threadsafe(self._take, self._load_again())
+
+        await run_in_thread(keep_looking, "config")
 
     def reload(self) -> Loaded:
         """Read the files now, whether they changed or not. It blocks for a few milliseconds."""
@@ -88,18 +83,6 @@ class ConfigWatch:
     async def read_again(self) -> None:
         """The same for whoever is on the event loop: the files are read by a thread."""
         self._take(await asyncio.to_thread(self._load_again))
-
-    def _keep_looking(
-        self, loop: asyncio.AbstractEventLoop, broken: asyncio.Future[None], stop: threading.Event
-    ) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed while a file system hung: nobody listens
-            try:
-                while not stop.wait(self._poll_seconds):
-                    if self._look() != self._stamps:
-                        self._let_settle(stop)
-                        loop.call_soon_threadsafe(self._take, self._load_again())
-            except Exception as error:  # noqa: BLE001 - handed to whoever awaits run()
-                loop.call_soon_threadsafe(_fail, broken, error)
 
     def _let_settle(self, stop: threading.Event) -> None:
         # Editors empty a file before they write it. Half a .env would sign every account out for a moment.
@@ -134,9 +117,34 @@ class ConfigWatch:
         return tuple(_stamp(path) for path in self._files)
 
 
-def _fail(future: asyncio.Future[None], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
+async def run_in_thread(work: Callable[[threading.Event], None], name: str) -> None:
+    """Run ``work`` in a thread until cancelled, which sets its event. Raises what ``work`` raises.
+
+    A home on a network that hangs must not hold up the event loop, and a hop to the thread pool for every look at a
+    file would cost ten times as much.
+    """
+    loop = asyncio.get_running_loop()
+    broken: asyncio.Future[None] = loop.create_future()
+    stop = threading.Event()
+
+    def fail(error: Exception) -> None:
+        if not broken.done():
+            broken.set_exception(error)
+
+    def run() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed while a file system hung: nobody listens
+            try:
+                work(stop)
+            except Exception as error:  # noqa: BLE001 - handed to whoever awaits us
+                loop.call_soon_threadsafe(fail, error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        await broken
+    finally:
+        stop.set()
+        thread.join(1.0)  # it wakes at once; only a file system that hangs can make it late
 
 
 def _stamp(path: Path) -> Stamp:

@@ -34,10 +34,7 @@ class RefusalReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """The rules of one account. The defaults let nobody in.
-
-    ``allowed_users`` holds the platform's own user ids; ``allow_all`` is the same as listing everybody.
-    """
+    """The rules of one account; the defaults let nobody in. ``allowed_users`` holds the platform's own user ids."""
 
     dm_policy: DmPolicy = DmPolicy.PAIRING
     group_policy: GroupPolicy = GroupPolicy.DISABLED

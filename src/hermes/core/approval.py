@@ -35,20 +35,14 @@ _SCOPE_WORDS = {
 
 
 def may_answer(*, asked_of: str, touches_host: bool, person_id: str, role: PersonRole) -> bool:
-    """Tell whether a person may answer: the one asked, or an admin; host access needs an admin.
-
-    The same rule decides who may grant a kind of thing for longer: nobody gives more than they may allow once.
-    """
+    """Tell whether a person may answer, or grant for longer: the one asked, or an admin; host access needs an admin."""
     if may(role, Action.APPROVE_HOST):
         return True
     return may(role, Action.APPROVE_OWN) and bool(person_id) and person_id == asked_of and not touches_host
 
 
 def was_written_after(*, sent_at: float, received_at: float, delivered_at: float | None) -> bool:
-    """Tell whether an answer without a code was written after its question was delivered.
-
-    Platforms tell the time of a message in whole seconds, so one written in the second of the delivery counts.
-    """
+    """Tell whether an answer without a code came after its question; the second of the delivery itself counts."""
     return delivered_at is not None and received_at >= delivered_at and sent_at + 1.0 > delivered_at
 
 

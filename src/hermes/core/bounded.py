@@ -13,10 +13,7 @@ V = TypeVar("V")
 
 
 class BoundedDict(OrderedDict[K, V]):
-    """Keeps the newest ``most`` entries. Setting a key makes the key the newest; a crowd never makes the dict grow.
-
-    ``setdefault`` and ``update`` of a subclass of OrderedDict set keys through ``__setitem__`` and obey the limit too.
-    """
+    """A dict of the newest ``most`` entries; setting a key (``setdefault``, ``update``) makes it the newest."""
 
     def __init__(self, most: int, entries: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         self._most = most

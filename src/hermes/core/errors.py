@@ -7,7 +7,7 @@ GatewayError
 │   └── OutcomeOfCommitUnknownError   maybe stored; the same write, keyed by its caller, is repeated
 ├── PlatformError
 │   ├── UnreachableError      nothing was sent; tried again with backoff
-│   ├── OutcomeUnknownError   sent, but no answer came; repeated once, by idempotency key or with the mark ↻
+│   ├── OutcomeUnknownError   sent, but no answer came; repeated up to 3 times, by idempotency key or with the mark ↻
 │   ├── ConflictError         another process uses this account; tried again slowly, the operator is told
 │   ├── RateLimitedError      tried again after retry_after seconds
 │   ├── WindowClosedError     parked; sent with the chat's next inbound message
@@ -85,11 +85,7 @@ class WindowClosedError(PlatformError):
 
 
 class CredentialsError(PlatformError):
-    """The platform does not know us any more, or does not let us in as we are.
-
-    ``cure``: one line that says what to do where the login is right and something else has to change; else a login
-    is what is missing.
-    """
+    """The platform rejects our login; with ``cure``, the login is right and something else has to change."""
 
     def __init__(self, reason: str, *, cure: str = "") -> None:
         super().__init__(reason)
@@ -112,11 +108,7 @@ class ModelErrorKind(StrEnum):
 
 
 class ModelError(GatewayError):
-    """A provider did not answer usefully.
-
-    ``partial`` is the text that had already been streamed when the error came. ``is_settled``: the same request would
-    end the same way, and be paid for again.
-    """
+    """A model failed. ``partial``: text streamed before. ``is_settled``: a repeat would fail and cost the same."""
 
     def __init__(
         self,

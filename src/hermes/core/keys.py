@@ -1,8 +1,4 @@
-"""Session keys and targets: whose conversation, and where a message goes.
-
-The text forms are public. They are built and parsed here and nowhere else; everywhere else a key is
-passed as a value.
-"""
+"""Session keys and targets: whose conversation, and where a message goes. Only here is their text form parsed."""
 
 from __future__ import annotations
 

@@ -49,10 +49,7 @@ _Thing = TypeVar("_Thing", bound=Closable)
 
 
 class AccountResource:
-    """What one adapter of an account leaves to the next: a process that outlives a broken connection.
-
-    Whoever made it closes it, behind the last adapter.
-    """
+    """What an adapter leaves to the next, such as a process that outlives a connection. Its maker closes it last."""
 
     def __init__(self) -> None:
         self._things: dict[type, Closable] = {}

@@ -147,10 +147,7 @@ class OutboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The platform took it. ``message_id`` is the platform's, where it gives one.
-
-    ``note`` tells what the platform did differently from what was asked (sent without formatting).
-    """
+    """The platform took it. ``note`` says what it did differently (sent without formatting)."""
 
     message_id: str = ""
     note: str = ""
@@ -247,10 +244,7 @@ def read(parse: Callable[..., InboundEvent], raw: Json, *args: Any, dump: Callab
 
 
 def unreadable(raw: str, reason: str, *, same: str = "") -> Unreadable:
-    """Return an event to be kept, with a key by which it is known when it is offered again.
-
-    Nothing in it can be trusted to name it, so its own text does; or ``same``, the part that stays as it is.
-    """
+    """Return an event to be stored raw, keyed by its own text, or by ``same``, the part that does not change."""
     name = hashlib.sha256((same or raw).encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return Unreadable(raw, reason, (f"raw:{name}",))
 

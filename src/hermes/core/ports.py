@@ -99,11 +99,7 @@ class CommandHint:
 @runtime_checkable
 class SetsCommands(Protocol):
     async def set_commands(self, commands: Sequence[CommandHint], *, chat: str = "") -> None:
-        """Show these in the platform's own menu in place of what it showed; with ``chat``, in that direct chat alone
-        (nothing where the platform has no menus of single chats).
-
-        A name that the platform does not take is left out, a text that is too long is cut.
-        """
+        """Replace the command menu (with ``chat``, of one direct chat); bad names are skipped, long texts cut."""
 
 
 class Clock(Protocol):

@@ -18,20 +18,17 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str) -> str:
-    """Spell out every character that a terminal would obey (``‹U+001B›``); line feeds and tabs stay.
-
-    The replacement looks at one character at a time, so a sequence that arrives in pieces is caught as well.
-    """
+    """Spell out every character a terminal would obey (``‹U+001B›``), one by one: split sequences are caught too."""
     if text.isprintable():
         return text
-    return _IN_TEXT.sub(_spelled_in_text, text)
+    return _IN_TEXT.sub(lambda found: "\n" if found[0].endswith("\n") else _spelled(found[0]), text)
 
 
 def printable_line(text: str) -> str:
     """The same for a name, a title or a log line: no line break, so that no stranger adds a line of their own."""
     if text.isprintable():
         return text
-    return _IN_LINE.sub(_spelled_in_line, text)
+    return _IN_LINE.sub(lambda found: _SHORT.get(found[0]) or _spelled(found[0]), text)
 
 
 def printable_json(encoded: str) -> str:
@@ -39,14 +36,6 @@ def printable_json(encoded: str) -> str:
     if encoded.isprintable():
         return encoded
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
-
-
-def _spelled_in_text(found: re.Match[str]) -> str:
-    return "\n" if found[0].endswith("\n") else _spelled(found[0])
-
-
-def _spelled_in_line(found: re.Match[str]) -> str:
-    return _SHORT.get(found[0]) or _spelled(found[0])
 
 
 def _spelled(character: str) -> str:

@@ -53,10 +53,7 @@ class Secret:
 
 
 class Redactor:
-    """Replaces every known secret in a text, also as it stands in an address or in JSON, and every private key.
-
-    Secrets shorter than 6 characters are not searched for.
-    """
+    """Replace known secrets of 6 characters or more, also URL- or JSON-encoded, and every private key."""
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._known: set[str] = set()

@@ -82,10 +82,7 @@ def split(text: str, limit: int, unit: TextUnit) -> list[str]:
 
 
 def without_name(text: str, name: re.Pattern[str]) -> str:
-    """Strip a mention ``name`` (``<…>``) from the beginning and the end of a text.
-
-    Strangers write these texts, so each letter is looked at once, however many spaces or names there are.
-    """
+    """Strip a mention (``<…>``) from both ends of a text. Linear: strangers write these texts."""
     start, end = 0, len(text)
     while found := name.match(text, _end_of(_GAP, text, start)):
         start = _end_of(_AFTER_NAME, text, found.end())

@@ -1,7 +1,4 @@
-"""Decide the next action of a turn from stored rows alone.
-
-That is why a turn can be resumed after a crash at any point: the same rows lead to the same decision.
-"""
+"""Decide the next action of a turn from stored rows alone, so that it can be resumed after a crash at any point."""
 
 from __future__ import annotations
 

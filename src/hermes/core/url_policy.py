@@ -104,10 +104,7 @@ class WebAddress:
 
 
 class AllowedHosts:
-    """Hosts near us that the owner opened by name: ``nas.lan``, ``192.168.1.5``, ``nas.lan:5000``, ``[fd00::5]:80``.
-
-    An entry with a port opens that port alone; one without, the usual ports.
-    """
+    """Private hosts the owner opened: ``nas.lan`` (the usual ports), ``[fd00::5]:80`` (that port only)."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._entries = frozenset(entry.strip().casefold() for entry in entries if entry.strip())
@@ -123,10 +120,7 @@ NO_HOSTS = AllowedHosts()
 
 
 def read_url(text: str, *, ports: Collection[int] = DEFAULT_PORTS, allowed: AllowedHosts = NO_HOSTS) -> WebAddress:
-    """Take an address apart, or raise a ToolError that says what is wrong with it.
-
-    A name is not looked up here; whoever does that asks ``check_answers``.
-    """
+    """Parse an address or raise a ToolError that says what is wrong. ``check_answers`` checks the resolved name."""
     address = _parse(text.strip())
     if allowed.allow(address, ports):
         if address.ip is not None and is_never_allowed(address.ip):
@@ -146,10 +140,7 @@ def read_url(text: str, *, ports: Collection[int] = DEFAULT_PORTS, allowed: Allo
 
 
 def check_answers(address: WebAddress, answers: Iterable[str], *, is_allowed: bool) -> tuple[IpAddress, ...]:
-    """The addresses a name stands for, all of them checked: one that is near us spoils the rest.
-
-    ``is_allowed``: the owner opened this host by name, so private answers are what was meant.
-    """
+    """Check all addresses a name resolves to; one private address rejects all, unless the owner opened the host."""
     found = tuple(dict.fromkeys(_figures(answer) for answer in answers))
     if not found:
         raise ToolError(f"{address.host!r} has no address. Check the spelling of the host.")

@@ -1,8 +1,4 @@
-"""Identify this build: version, commit of the clone, folder of the package.
-
-The worker reads it once, when it starts; a command reads it when it looks. Where the two differ, the code was updated
-under a gateway that still runs the old one.
-"""
+"""Identify this build (version, commit, folder), to notice code that was updated under a running gateway."""
 
 from __future__ import annotations
 

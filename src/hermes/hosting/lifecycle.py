@@ -162,10 +162,7 @@ def _interrupted(home: Path, since: float) -> int | None:
 
 
 def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tuple) -> status.Facts:
-    """Everything that can be known from outside, right now.
-
-    ``platforms`` names those that are set up. Only asked when no gateway runs: reading the settings takes a while.
-    """
+    """Gather all that can be seen from outside. ``platforms`` is called only when no gateway runs: it is slow."""
     folder = str(home)
     heart = heartbeat.read(paths.heartbeat(folder))
     is_held, is_hidden, snapshot = False, False, None

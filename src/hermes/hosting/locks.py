@@ -14,10 +14,7 @@ from hermes.hosting import paths, processes
 
 
 class Holder:
-    """Who holds a lock, as it wrote down itself; ``pid`` 0 when it did not, or in another container.
-
-    ``restart_signal`` makes it start its worker anew; 0: it knows none (a command, or an older version).
-    """
+    """Who holds a lock, as it wrote itself; ``pid`` 0: unknown. ``restart_signal`` restarts its worker; 0: none."""
 
     __slots__ = ("is_stopping", "mark", "pid", "restart_signal", "what")
 
@@ -36,6 +33,13 @@ class Holder:
             return "another process"
         command = processes.hermes_command_of(self.pid) if self.is_here() else ""
         return f"another hermes (process {self.pid}: {command or self.what.removeprefix('hermes ')})"
+
+    def how_to_end(self) -> str:
+        """Return what to type to end the process; '' where it cannot be seen from here."""
+        if not self.is_here():
+            return ""
+        stopped = "`fg` where it was started, or kill -9" if processes.is_stopped(self.pid) else "kill"
+        return f" → {stopped} {self.pid}"
 
     def is_here(self) -> bool:
         """Tell whether the holder is a visible process of this machine, the same one."""

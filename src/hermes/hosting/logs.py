@@ -1,8 +1,4 @@
-"""Write logs/gateway.log, warnings to logs/errors.log, the journal to stdout.
-
-Whoever logs only puts a record into a queue; a thread formats, hides secrets and writes, so that no
-disk ever stops the event loop.
-"""
+"""Write gateway.log, errors.log and the journal in a thread that hides secrets: no disk stops the event loop."""
 
 from __future__ import annotations
 
@@ -56,10 +52,7 @@ class CleanFormatter(logging.Formatter):
 
 
 class LogFile(RotatingFileHandler):
-    """One file, readable by its owner alone. Moved or deleted by somebody else, it is opened anew.
-
-    A file that cannot be written is tried again with the next line; ``trouble`` says so until a line was written.
-    """
+    """A private log file, reopened when moved or deleted. ``trouble`` stands until a line could be written again."""
 
     def __init__(self, path: str) -> None:
         super().__init__(

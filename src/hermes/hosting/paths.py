@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 
+from hermes.store import private_files
+
 ROOM_BELOW = 256  # bytes that the names of our own files add to the path of the home
 
 
@@ -116,8 +118,5 @@ def make_private(folder: str) -> None:
 
 
 def write_private(path: str, text: str) -> None:
-    """Replace a file in one step: readers see the old text or the new, never a half."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(text.encode())
-    os.replace(temporary, path)
+    """Replace a file of the run folder, which need not outlive a power cut: a slow disk holds nobody up."""
+    private_files.write_private(path, text, is_synced=False)

@@ -94,10 +94,7 @@ class WorkerExit:
 
 
 class RestartPolicy:
-    """The memory of unclean starts: how long to wait before the next one, and whether to play safe.
-
-    A start that settled clears it, and so does a restart that a person asked for.
-    """
+    """Count unclean starts: the pause before the next, and safe mode. A settled or requested start clears it."""
 
     def __init__(self) -> None:
         self._unclean: list[float] = []

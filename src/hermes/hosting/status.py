@@ -253,16 +253,12 @@ def _silent(facts: Facts) -> Status:
     if age > HEART_STOPPED_SECONDS:
         return _heart_stopped(facts, beat, age)
     if not beat.ready_at:
-        held_up = f": {beat.doing.rstrip('.')}{_cure_of_start(beat.doing)}" if beat.doing else ""
+        held_up = f": {beat.doing.rstrip('.')}" if beat.doing else ""
+        if "PostgreSQL" in beat.doing:
+            held_up += ". It keeps trying → start that server, or correct HERMES_DATABASE_URL"
         return Status(State.DEGRADED, (_first(State.DEGRADED, f"it is starting{held_up}."),))
     words = f"the process is alive but did not answer in time. Look: {facts.command} logs"
     return Status(State.STALLED, (_first(State.STALLED, words),))
-
-
-def _cure_of_start(reason: str) -> str:
-    if "PostgreSQL" not in reason:
-        return ""
-    return ". It keeps trying → start that server, or correct HERMES_DATABASE_URL"
 
 
 def _ended_since(beat: Beat, last_exit: Mapping[str, Any] | None) -> bool:

@@ -1,8 +1,4 @@
-"""Write to the terminal: clean all text first, add our own colours after.
-
-Every command, the supervisor and the worker write through these functions; a unit test holds them to it. A pipe is
-treated as a terminal is, since most pipes end on one.
-"""
+"""Write to the terminal: clean all text first, add our own colours after. A test keeps others from printing."""
 
 from __future__ import annotations
 
@@ -42,6 +38,17 @@ def out_json(value: Any, *, indent: int | None = None, flush: bool = False) -> N
     sys.stdout.write(printable_json(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
     if flush:
         sys.stdout.flush()
+
+
+def out_result(value: Any, shown: str | Iterable[str], *, as_json: bool) -> int:
+    """Print a command's result as JSON, or as a text or a list of lines; return the exit code 0."""
+    if as_json:
+        out_json(value)
+    elif isinstance(shown, str):
+        out(shown)
+    else:
+        out_lines(shown)
+    return 0
 
 
 def write(stream: IO[str], text: str, *, end: str = "", style: str = "", flush: bool = False) -> None:

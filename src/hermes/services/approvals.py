@@ -38,10 +38,7 @@ class AnswerOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What became of an answer. ``wanted`` is the scope that was asked for; the approval holds the one that counts.
-
-    ``was_asked``: whoever answered is the person it was asked of.
-    """
+    """The outcome of an answer. ``wanted`` is the scope asked for; ``was_asked``: the answerer is the one asked."""
 
     answer: AnswerOutcome
     approval: Approval | None = None

@@ -1,7 +1,4 @@
-"""Publish what a turn does to its watchers, in this process. Nothing is stored.
-
-Watchers are plain callables and must not block; a chat preview, a CLI and later an SSE client are all watchers.
-"""
+"""Publish what a turn does to watchers in this process: plain callables that must not block. Nothing is stored."""
 
 from __future__ import annotations
 

@@ -74,10 +74,7 @@ class Gateway:
     news: News = field(default_factory=News)
 
     def begin(self) -> None:
-        """Let the accounts connect, and skills and tools be brought in: none of it holds up an answer of ours.
-
-        Once more changes nothing.
-        """
+        """Let accounts connect and skills and tools load, holding up no answer. Idempotent."""
         self.supervisor.reconcile()
         self.skills.may_begin.set()
 
@@ -86,10 +83,7 @@ class Gateway:
         return self.watch.current
 
     async def status(self) -> dict[str, Any]:
-        """What the services know of themselves; whoever runs the process adds what it knows.
-
-        Without its store the gateway still answers: what waits is then not known, and ``waiting`` is empty.
-        """
+        """Return what the services know of themselves. While the store is down, ``waiting`` is empty."""
         waiting: dict[str, int] = {}
         with suppress(StoreIsDownError, TimeoutError):  # the troubles say so
             async with asyncio.timeout(STORE_SECONDS):

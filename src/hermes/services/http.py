@@ -21,10 +21,7 @@ _SECURE = frozenset({"https", "wss"})
 
 @dataclass(frozen=True, slots=True)
 class ProxyRules:
-    """The proxy of each address. ``own`` is `<NAME>_PROXY` of a platform or provider and goes first.
-
-    Loopback is reached directly unless ``no_proxy`` is set and does not name it.
-    """
+    """The proxy of each address; ``own`` (`<NAME>_PROXY`) wins. Loopback is direct unless ``no_proxy`` omits it."""
 
     own: str = field(default="", repr=False)
     https: str = field(default="", repr=False)

@@ -1,8 +1,4 @@
-"""Delete what is too old to matter, in small batches beside the messages.
-
-It also minds the clock: when that is set back, what waits for a time is not left waiting for it to come again; and the
-memory that a load has left behind.
-"""
+"""Delete old rows in small batches, shift times after the clock went back, return memory after a load."""
 
 from __future__ import annotations
 

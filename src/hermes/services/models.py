@@ -101,10 +101,7 @@ class Models:
         return {name: [str(key) for key in ring.states()] for name, ring in self._rings.items() if ring.has_several}
 
     def only(self, provider: str, model: str) -> Model:
-        """One model with nobody to stand in for it: what is tried when somebody asks whether it works.
-
-        Raises ConfigError where the built-in model would answer in its place.
-        """
+        """Return one model without fallbacks, to test it. ConfigError where the built-in model would answer."""
         check_exists(provider, model, self._config())
         return self._one(self._config(), provider, model)
 

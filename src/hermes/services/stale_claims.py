@@ -1,8 +1,4 @@
-"""Release claims of ours in the store that nobody here works on.
-
-They come from a COMMIT whose outcome was unknown, or from a store that was down when a claim was to be given back.
-Seen twice in a row, such a claim is freed, so that no lane or target stays stuck.
-"""
+"""Release claims that nobody works on, seen twice in a row: left by an unknown COMMIT or a store that was down."""
 
 from __future__ import annotations
 

@@ -44,10 +44,7 @@ COLUMNS = (
 
 
 def keep(tx: Tx, new: Checkpoint) -> Checkpoint:
-    """Store a change that is about to happen, and mark what it takes back as undone. Repeating it changes nothing.
-
-    The number is given here. What is taken back a second time (an undo that is undone) counts as done again.
-    """
+    """Store a change that is about to happen and number it; flip the undone mark of what it takes back. Idempotent."""
     stored = get(tx, new.id)
     if stored is not None:
         return stored

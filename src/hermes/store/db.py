@@ -41,10 +41,7 @@ POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED", "string_agg")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something the owner should be told.
-
-    ``kind`` is damage, replaced, journal, drift, locked, full, down, back (from the last three) or owner.
-    """
+    """Tell the owner: damage, replaced, journal, drift, locked, full, down, back (from the last three) or owner."""
 
     kind: str
     text: str
@@ -216,10 +213,7 @@ class Database(ABC):
         return await job.future  # type: ignore[no-any-return]
 
     async def claim(self, fn: Callable[..., T], /, *args: Any, if_gone: Callable[[Tx, T], object], **kwargs: Any) -> T:
-        """A write that takes something for its caller; a caller cancelled meanwhile gives it back.
-
-        ``if_gone(tx, result)`` runs in a transaction of its own before the cancellation travels on.
-        """
+        """Write; if the caller is cancelled meanwhile, ``if_gone(tx, result)`` gives back what was claimed."""
         job: Job[T] = Job("write", fn, args, kwargs, self._loop.create_future())
         self._submit(job)
         try:

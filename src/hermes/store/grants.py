@@ -52,10 +52,7 @@ def give(tx: Tx, grant: Grant) -> None:
 
 
 def covering(tx: Tx, *, person_id: str, session_id: str, subject: str, touches_host: bool) -> Grant | None:
-    """A standing grant that makes a question needless, or None.
-
-    What touches the host is covered only by a grant for the host, and only while who gave it may still allow that.
-    """
+    """Return a grant that answers the question. Host access needs a host grant whose giver may still allow it."""
     if not subject or not person_id:
         return None
     found = tx.all(
@@ -83,10 +80,7 @@ def get(tx: Tx, grant_id: str) -> Grant | None:
 
 
 def standing(tx: Tx, *, person_id: str = "", limit: int = 200) -> list[Grant]:
-    """What is granted now, the newest first: everybody's, or what is for one person.
-
-    What was granted for a session that has ended is over, and not told any more.
-    """
+    """List grants in force, newest first, of one person or all; those of ended sessions are over."""
     whose = " AND person_id = :person_id" if person_id else ""
     given = {"person_id": person_id} if person_id else {}
     return tx.all(

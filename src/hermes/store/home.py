@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import sqlite3
-import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
@@ -16,6 +15,7 @@ from urllib.parse import quote
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError
+from hermes.store.private_files import write_private
 
 MARKER = ".hermes-home"
 APPLICATION = "hermes-gateway"
@@ -90,25 +90,6 @@ def make_private_folder(folder: Path) -> None:
             folder.mkdir(0o700)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
-
-
-def write_private(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step, readable by its owner alone: whoever reads sees the old text or the new."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    data = content.encode() if isinstance(content, str) else content
-    with contextlib.suppress(FileNotFoundError):  # left by a process of this id that was killed
-        temporary.unlink()
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 _KEPT_OPEN = frozenset({"workspaces", "skills"})

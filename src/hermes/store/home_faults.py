@@ -49,11 +49,7 @@ class Fault:
 
 
 def find_faults(home: Path, *, looks_at_lock: bool = True) -> list[Fault]:
-    """Look at the disk, the rights and the lock of a home, as this process meets them.
-
-    ``looks_at_lock``: name a process that holds on to ``state.db``. Not for whoever asks beside a gateway, which holds
-    it now and then.
-    """
+    """Check disk, rights and, with ``looks_at_lock``, who locks ``state.db`` (not beside a gateway, which does)."""
     if marker(home) is None:
         return []  # not there yet, or another program's: nothing is written there, not even for a moment
     faults = access_faults(home)

@@ -233,10 +233,7 @@ def has_queued(tx: Tx, lane: str) -> bool:
 
 
 def acting(tx: Tx) -> list[InboxRow]:
-    """Commands and presses that were stored and have not acted yet, oldest first.
-
-    The plus keeps SQLite from walking through the index of times, and so through all that ever arrived.
-    """
+    """List commands and presses that have not acted yet, oldest first. The plus keeps SQLite off the index of times."""
     return tx.all(
         f"""
         SELECT {COLUMNS} FROM inbox

@@ -63,10 +63,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A row in hand. ``repeats`` counts earlier attempts whose outcome nobody knows.
-
-    ``is_counted``: it was begun on terms, so that it used up one of the sends that were left.
-    """
+    """A row in hand. ``repeats``: earlier attempts of unknown outcome. ``is_counted``: it used up one of the quota."""
 
     id: str
     target: str
@@ -132,10 +129,7 @@ def enqueue(tx: Tx, rows: Sequence[Outgoing], *, now: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BegunDelivery:
-    """The claim, and the row to send now (None: nothing, and the claim is given back).
-
-    ``rests``: there is something to send, and it was not begun because ``may_begin`` was False.
-    """
+    """The claim and the row to send now, if any. ``rests``: a row waits because ``may_begin`` was False."""
 
     claim: Claim
     sending: Sending | None
@@ -401,8 +395,7 @@ def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) 
 
 
 def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str, was_counted: bool = True) -> None:
-    """Record that nothing left: the row is ready again later, and a send that it used up is
-    given back."""
+    """Record that nothing left: the row is ready again later, and its use of the quota is given back."""
     changed = tx.run(
         """
         UPDATE outbox SET state = 'ready', not_before = :not_before, reason = :reason

@@ -80,8 +80,7 @@ def set_role(tx: Tx, person_id: str, role: str) -> bool:
 
 
 def make_plain(tx: Tx, platform: str, user_id: str, *, role: str, now: float) -> None:
-    """This account has no more than ``role``. One that shares a person with other accounts becomes a person again of
-    its own: the others keep what they are."""
+    """Limit this account to ``role``; if it shares a person with other accounts, it becomes a person of its own."""
     person = find(tx, platform, user_id)
     if person is None:
         return

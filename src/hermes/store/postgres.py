@@ -144,10 +144,7 @@ class PostgresDatabase(Database):
             await asyncio.to_thread(self._owner.close)
 
     async def own(self) -> None:
-        """Hold a session-level lock, on a connection of its own, until this database is closed.
-
-        Waits a moment first: after a kill the server may take a while to notice that the old holder is gone.
-        """
+        """Hold a session-level lock until closed; waits a moment, since a server notices a killed holder late."""
         deadline = self._loop.time() + self._limits.own_seconds
         while self._owner is None:
             try:

@@ -62,9 +62,7 @@ def _latest(tx: Tx, platform: str, event: InboxRow) -> Latest:
 
 
 def life_of(tx: Tx, name: str) -> Life | None:
-    """Find by the id of an event, a turn, a letter or an approval, by the id that the API gave to what was asked, or by
-    a message's own id on its platform.
-    """
+    """Find by our id (event, turn, delivery, approval), the API's id, or the message's id on its platform."""
     return _by_our_id(tx, _without_the_apis_dress(name)) or _by_platform_id(tx, name)
 
 

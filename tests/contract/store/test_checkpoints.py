@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.store import checkpoints, inbox, todos
+from hermes.store import checkpoints, inbox
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import todos, transcripts
 from tests.contract.store.rows import LANE, NOW, incoming
 
 FIRST = Checkpoint(

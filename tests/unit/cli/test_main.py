@@ -167,9 +167,13 @@ def test_ctrl_c_leaves_without_a_traceback() -> None:
     code = """
 import signal, sys
 from hermes.cli.main import main
-signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-signal.setitimer(signal.ITIMER_REAL, 0.1)
-sys.exit(main(["-z", "-"]))  # waits for a prompt on stdin
+
+class Terminal:
+    def read(self):  # waits for a prompt on stdin, and Ctrl+C is typed instead
+        signal.raise_signal(signal.SIGINT)
+
+sys.stdin = Terminal()
+sys.exit(main(["-z", "-"]))
 """
     environ = os.environ | {"PYTHONPATH": str(SOURCES)}
     with subprocess.Popen(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import ForeignHomeError
-from hermes.store.home import HomeState, Whose, inspect_home, make_home, narrow, write_private
+from hermes.store.home import HomeState, Whose, inspect_home, make_home, narrow
 from hermes.store.open import open_database
+from hermes.store.private_files import write_private
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
 
 

@@ -36,10 +36,7 @@ class UnreadableChunkError(ValueError):
 
 
 class Answer(ABC):
-    """What has come so far. ``fresh_text`` and ``fresh_reasoning`` hold what nobody has taken yet.
-
-    ``is_over``: the provider's last event was read; nothing that matters follows.
-    """
+    """What has come so far; ``fresh_…`` is not taken yet. ``is_over``: the provider's last event was read."""
 
     __slots__ = (
         "_finish",

@@ -172,10 +172,7 @@ def _short(call_id: str) -> str:
 
 
 def _in_turn(messages: Iterable[Json]) -> Iterator[Json]:
-    """Templates of some models (Gemma, Mistral) bear nobody who speaks twice, and no user right after a result.
-
-    Both are there after a summary, and after a turn that was stopped.
-    """
+    """Merge neighbours: templates of Gemma and Mistral take no role twice in a row and no user right after a result."""
     held: Json | None = None
     for message in messages:
         if held is not None and held["role"] == message["role"] == "user":

@@ -12,10 +12,7 @@ from hermes.core.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. The whole call is bounded by the request's own deadline.
-
-    ``first_byte`` is long because a local server loads its model first; ``idle`` because some models think in silence.
-    """
+    """Seconds. ``first_byte`` is long for servers that load a model first, ``idle`` for silent thinking."""
 
     connect: float = 15.0
     first_byte: float = 120.0

@@ -87,7 +87,8 @@ def parse_error(status: int, parsed: Any) -> ErrorDetails:
         error = error[0] if error else {}
     if not isinstance(error, dict):
         return ErrorDetails(status, text=str(error))
-    return ErrorDetails(_status_of(status, error), _codes(error), _message(error), str(error.get("param") or ""))
+    codes = " ".join(str(error[name]) for name in ("code", "type", "status") if error.get(name))
+    return ErrorDetails(_status_of(status, error), codes, _message(error), str(error.get("param") or ""))
 
 
 def _status_of(status: int, error: Mapping[str, Any]) -> int:
@@ -99,10 +100,6 @@ def _status_of(status: int, error: Mapping[str, Any]) -> int:
         if value.isascii() and value.isdigit() and 300 <= int(value) < 600:
             return int(value)
     return status
-
-
-def _codes(error: Mapping[str, Any]) -> str:
-    return " ".join(str(error[name]) for name in ("code", "type", "status") if error.get(name))
 
 
 def _message(error: Mapping[str, Any]) -> str:

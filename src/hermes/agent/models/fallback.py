@@ -43,10 +43,7 @@ class Patience:
     def pause_before_retry(
         self, error: ModelError, retried: int, chance: float, *, is_shown: bool = False
     ) -> float | None:
-        """Seconds until the next try, or None: asking again does not help. ``chance`` is in [0, 1).
-
-        An answer that a person has begun to read (``is_shown``) is started over once, not again and again.
-        """
+        """Return the seconds until the next try, None for no retry. An answer on screen restarts only once."""
         allowed = min(self.retries, 1) if is_shown else self.retries
         if error.kind not in PASSING or error.is_settled or retried >= allowed:
             return None
@@ -56,10 +53,7 @@ class Patience:
         return error.retry_after + jitter if error.retry_after <= self.longest_wait_seconds else None
 
     def rest_after(self, error: ModelError) -> float:
-        """Return how long a failed model is skipped while there is a fallback.
-
-        A bad key does not rest, since a new one counts within a second.
-        """
+        """Return how long a failed model is skipped. A bad key does not rest: a new one counts within a second."""
         if error.kind is Kind.QUOTA:
             return self.rest_seconds
         wait = error.retry_after or 0.0

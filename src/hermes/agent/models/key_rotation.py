@@ -35,10 +35,7 @@ class KeyState:
 
 
 class KeyRotation:
-    """A key stays in use until its provider refuses it, since providers keep their caches by key.
-
-    A ring of one key never passes it over: the failure itself is told.
-    """
+    """Use one key until its provider refuses it (providers cache by key). A single key is never passed over."""
 
     def __init__(self, provider: str, keys: Sequence[Secret], clock: Clock) -> None:
         self._provider = provider

@@ -1,8 +1,4 @@
-"""Provide libgomp.so.1 for the built-in model where the system lacks it.
-
-Where the system lacks it, it is taken out of a small wheel that carries a copy (0.5 MB, for x86_64 and aarch64), and
-the engine's process finds it by LD_LIBRARY_PATH. The system's own copy comes first where there is one.
-"""
+"""Take libgomp.so.1 for the built-in model from a small wheel (LD_LIBRARY_PATH) where the system lacks it."""
 
 from __future__ import annotations
 

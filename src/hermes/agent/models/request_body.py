@@ -38,8 +38,7 @@ def named_schema(form: OutputFormat) -> Json:
 
 
 def is_about_format(said: str) -> bool:
-    """Whether a refusal speaks of the form of the answer. It repeats names out of the schema, which may be those of
-    optional parts of a request: nothing is left out for that."""
+    """Tell whether a refusal is about the answer's format: then the names it repeats are no optional fields."""
     return ABOUT_FORMAT.search(said) is not None
 
 

@@ -17,11 +17,7 @@ class Expired(StrEnum):
 
 
 class Watchdog:
-    """Closes a response that stays silent for too long, or that goes on past its deadline.
-
-    Only waiting counts as silence (``waiting`` … ``awake``): a reader that is slow itself is not the provider's fault.
-    ``expired`` says why the response was closed.
-    """
+    """Close a response that is silent between ``waiting`` and ``awake``, or late; ``expired`` says why."""
 
     def __init__(self, response: aiohttp.ClientResponse, *, idle: float, ends_at: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -124,10 +120,7 @@ async def read_all(content: aiohttp.StreamReader) -> bytes:
 
 
 def hold_back(response: aiohttp.ClientResponse, seconds: float) -> None:
-    """Leave what comes in the kernel's hands for so long: whoever reads meanwhile is woken once, for all of it.
-
-    Nothing has to be undone. Reading goes on by itself, and a connection with an answer half read is never used again.
-    """
+    """Leave data in the kernel's buffer for a while, so that the reader wakes once for all of it."""
     connection = response.connection
     transport = connection.transport if connection is not None else None
     if isinstance(transport, asyncio.ReadTransport):  # else all has come already

@@ -10,7 +10,8 @@ from hermes.agent.skills.files import alone_in, move_in, staging_in
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import FILE_NAME, MAX_BYTES, Skill, SkillError, read_skill, same_name
 from hermes.agent.skills.scan import MAX_FILE_BYTES, MAX_FILES, RefusedError, bad_path, is_left_out, scan
-from hermes.store.home import make_private_folder, write_private
+from hermes.store.home import make_private_folder
+from hermes.store.private_files import write_private
 
 
 class SkillWriter:

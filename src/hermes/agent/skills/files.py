@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes.agent.skills.parse import SkillError
-from hermes.store.home import make_private_folder, write_private
+from hermes.store.home import make_private_folder
+from hermes.store.private_files import write_private
 
 LOCK = ".lock"
 TRASH = ".trash"

@@ -14,7 +14,8 @@ from hermes.agent.skills.scan import RefusedError, ScanFinding, ScanReport, copy
 from hermes.agent.skills.sources import bring, find_one
 from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
-from hermes.store.home import make_private_folder, write_private
+from hermes.store.home import make_private_folder
+from hermes.store.private_files import write_private
 
 ORIGINS = ".installed.json"
 DEFAULT_CATEGORY = "installed"

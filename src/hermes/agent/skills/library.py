@@ -20,13 +20,14 @@ from hermes.agent.skills.files import read_json
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, read_bounded, read_skill, same_name
 from hermes.agent.skills.reserved import is_reserved
 from hermes.config.schema import SkillsConfig
+from hermes.config.watch import run_in_thread
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.failures import sentence
 from hermes.core.roles import PersonRole, at_least
 from hermes.core.secret import Secret
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line, storable
-from hermes.store.home import write_private
+from hermes.store.private_files import write_private
 
 log = logging.getLogger(__name__)
 
@@ -73,10 +74,6 @@ class _Index:
     text: str
 
 
-def nothing_set(_: str) -> str | None:
-    return None
-
-
 class SkillLibrary:
     """The skills of one home. Reading from it never touches the disk, but for ``refresh``, ``read`` and ``files``.
 
@@ -90,7 +87,7 @@ class SkillLibrary:
         home: Path,
         settings: Callable[[], SkillsConfig] = SkillsConfig,
         *,
-        value_of: Callable[[str], str | None] = nothing_set,
+        value_of: Callable[[str], str | None] = lambda _: None,
         own_variables: Callable[[], frozenset[str]] = frozenset,
         learn: Callable[[Iterable[Secret]], None] = lambda _: None,
         now: Callable[[], float] = lambda: 0.0,
@@ -269,31 +266,17 @@ class SkillLibrary:
         return self.synced
 
     async def run(self) -> None:
-        """Once it ``may_begin``: bring the shipped skills in, then follow the disk until cancelled.
-
-        The looking is done by a thread.
-        """
+        """Wait for ``may_begin``, install the shipped skills, then watch the disk from a thread until cancelled."""
         await self.may_begin.wait()
         loop = asyncio.get_running_loop()
-        stop = threading.Event()
-        broken: asyncio.Future[None] = loop.create_future()
-        thread = threading.Thread(target=self._follow, args=(loop, stop, broken), name="skills", daemon=True)
-        thread.start()
-        try:
-            await broken
-        finally:
-            stop.set()
-            thread.join(1.0)  # it wakes at once; only a disk that hangs can make it late
 
-    def _follow(self, loop: asyncio.AbstractEventLoop, stop: threading.Event, broken: asyncio.Future[None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed while the disk hung: nobody listens
-            try:
-                self.bring_in()
-                loop.call_soon_threadsafe(self.is_synced.set)
-                while not stop.wait(LOOK_SECONDS):
-                    self.refresh()
-            except Exception as error:  # noqa: BLE001 - handed to whoever awaits run()
-                loop.call_soon_threadsafe(_fail, broken, error)
+        def follow(stop: threading.Event) -> None:
+            self.bring_in()
+            loop.call_soon_threadsafe(self.is_synced.set)
+            while not stop.wait(LOOK_SECONDS):
+                self.refresh()
+
+        await run_in_thread(follow, "skills")
 
     def _read(self, address: str, stamp: Stamp) -> FoundSkill:
         known = self._shelf.found.get(address)
@@ -354,11 +337,6 @@ class SkillLibrary:
         except (KeyError, TypeError, ValueError):
             return {}
         return found
-
-
-def _fail(future: asyncio.Future[None], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
 
 
 def _names(names: Iterable[str], skill: Skill) -> bool:

@@ -45,11 +45,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What the front matter says, and where the skill lies.
-
-    ``category`` is the path of folders above it ('' for none). ``platforms`` are chat platforms or operating systems
-    it is meant for; none means all.
-    """
+    """The front matter and place of a skill. ``category`` is the folders above; no ``platforms`` means all."""
 
     name: str
     description: str

@@ -58,10 +58,7 @@ def listed(skills: Sequence[Skill], limit: int = 200) -> str:
 
 
 class SkillCalls:
-    """Puts a skill before what was written with it: ``/git-work undo my last commit``.
-
-    It wraps whatever composes prompts, and runs where that does: in the store's thread, once for each turn.
-    """
+    """Prepend the skill of ``/git-work undo my last commit``. Wraps the composer of prompts, in the store's thread."""
 
     def __init__(self, library: SkillLibrary, compose: Callable[[Sequence[InboxRow]], Prompt]) -> None:
         self._library = library

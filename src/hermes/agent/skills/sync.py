@@ -20,7 +20,8 @@ import hermes
 from hermes.agent.skills.files import alone_in, move_in, read_json, staging_in, sweep, to_trash
 from hermes.agent.skills.parse import FILE_NAME, SkillError
 from hermes.core.dataclasses import dataclass
-from hermes.store.home import make_private_folder, write_private
+from hermes.store.home import make_private_folder
+from hermes.store.private_files import write_private
 
 BUNDLED = Path(hermes.__file__).parent / "bundled_skills"
 MANIFEST = ".bundled.json"
@@ -81,10 +82,7 @@ def shipped(folder: Path) -> frozenset[str]:
 
 
 def sync(folder: Path, bundled: Path = BUNDLED, *, now: float, reset: str = "") -> Synced:
-    """Bring the shipped skills into the folder. ``reset`` names one (or 'all') to be put back as it is shipped.
-
-    Repeating it, also after a crash at any moment of the last one, changes nothing more.
-    """
+    """Copy the shipped skills to the folder; ``reset`` restores one (or 'all'). Safe to repeat after a crash."""
     with alone_in(folder):
         sweep(folder, now=now)
         return _Sync(folder, bundled, now).run(reset)

@@ -7,7 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hermes.agent.speech.programs import StartedGroup, argv_of, run
+from hermes.agent.programs import StartedGroup
+from hermes.agent.speech.programs import argv_of, run
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 

@@ -7,7 +7,8 @@ import importlib.util
 import shutil
 from typing import Literal
 
-from hermes.agent.speech.programs import StartedGroup, run
+from hermes.agent.programs import StartedGroup
+from hermes.agent.speech.programs import run
 from hermes.core import media
 from hermes.core.messages import AttachmentKind
 

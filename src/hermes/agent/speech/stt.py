@@ -11,9 +11,10 @@ from typing import Protocol
 import aiohttp
 import orjson
 
+from hermes.agent.programs import StartedGroup
 from hermes.agent.speech import ffmpeg
 from hermes.agent.speech.http import OpenSession, ask, sendable
-from hermes.agent.speech.programs import StartedGroup, argv_of, run
+from hermes.agent.speech.programs import argv_of, run
 from hermes.agent.speech.tts import ENDINGS
 from hermes.config import Config, SttConfig
 from hermes.core.dataclasses import dataclass

@@ -6,13 +6,13 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from hermes.agent.programs import StartedGroup
 from hermes.agent.speech import ffmpeg
 from hermes.agent.speech.command import CommandVoice
 from hermes.agent.speech.edge import Edge
 from hermes.agent.speech.elevenlabs import ElevenLabs
 from hermes.agent.speech.http import OpenSession
 from hermes.agent.speech.openai import OpenAi
-from hermes.agent.speech.programs import StartedGroup
 from hermes.config import Config
 from hermes.core import media
 from hermes.core.dataclasses import dataclass

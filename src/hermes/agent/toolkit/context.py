@@ -25,10 +25,7 @@ Part = TypeVar("Part")
 
 
 class Parts:
-    """Hold the services that tools use (store, terminals, web client ...), one object per class.
-
-    The start fills it once. A tool looks its service up by class, so a new tool changes no signature.
-    """
+    """Hold the services of tools, one object per class: a new tool changes no signature. The start fills it once."""
 
     def __init__(self, *parts: object) -> None:
         self._parts = {type(part): part for part in parts}

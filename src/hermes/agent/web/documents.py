@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from hermes.agent.web.reader import WORD, DocumentReader, StartedGroup
+from hermes.agent.programs import StartedGroup
+from hermes.agent.web.reader import WORD, DocumentReader
 from hermes.agent.web.safe_http import Fetched
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
@@ -27,10 +28,7 @@ _TEXTS = frozenset(_TEXT_ENDINGS.split())
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """``shown`` is the beginning; ``whole`` the full text where that is another than the file's own ('' otherwise).
-
-    ``next_line`` is the first line that is not shown whole; 0: nothing is missing.
-    """
+    """``whole``: the full text where the file is no text; ``next_line``: the first line not shown whole, or 0."""
 
     shown: str
     whole: str = ""

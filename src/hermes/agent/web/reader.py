@@ -6,13 +6,12 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from hermes.agent.backends.process_groups import let_go
+from hermes.agent.programs import StartedGroup, TooMuchError, run_program
 from hermes.agent.web import child
 from hermes.agent.web.charsets import known_charset
 from hermes.agent.web.safe_http import Fetched
@@ -47,7 +46,7 @@ KEPT_SECONDS = 300.0
 
 Kind = Literal["html", "pdf", "docx", "text"]
 WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-StartedGroup = Callable[[int], Awaitable[None]] | None
+MAX_PRINTED_BYTES = 200_000_000  # by the child: more than the longest text with every character escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +59,7 @@ class Readable:
 
 
 class ReadingCache:
-    """Long texts that somebody is in the middle of reading, so that the pieces of one reading fit together.
-
-    A few, for a few minutes, each for the session that reads it: ``key`` names both.
-    """
+    """Keep a few long texts for minutes, so that the pieces of a reading fit. ``key`` names session and text."""
 
     def __init__(self, *, most: int = KEPT_TEXTS, seconds: float = KEPT_SECONDS) -> None:
         self._texts = BoundedDict[tuple[str, str], tuple[Fetched, Readable]](most)
@@ -110,29 +106,19 @@ class DocumentReader:
         return Readable(readable.title, readable.text, note)
 
     async def _apart(self, kind: Kind, fetched: Fetched, started_group: StartedGroup) -> Readable:
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            kind,
-            fetched.charset,
-            fetched.url,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={},  # it needs none of ours
-            start_new_session=True,
-        )
         try:
-            if started_group is not None:
-                await started_group(process.pid)
-            async with asyncio.timeout(self._seconds):
-                out, _ = await process.communicate(fetched.body)
+            _, out, _ = await run_program(
+                (*self._command, kind, fetched.charset, fetched.url),
+                stdin=fetched.body,
+                seconds=self._seconds,
+                max_bytes=MAX_PRINTED_BYTES,
+                env={},  # it needs none of ours
+                started_group=started_group,
+            )
         except TimeoutError:
             raise ToolError(f"The document took longer than {self._seconds:g} s to read and was given up.") from None
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):  # it ended between the two lines
-                    process.kill()
-                await let_go(process)
+        except TooMuchError:
+            raise ToolError("The document cannot be read: it holds more text than is allowed.") from None
         return await asyncio.to_thread(_parse_output, out)
 
 

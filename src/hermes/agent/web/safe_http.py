@@ -70,24 +70,16 @@ async def system_resolve(host: str, port: int) -> Sequence[str]:
     return [str(info[4][0]) for info in found]
 
 
-def where_it_is(host: str, port: int) -> tuple[str, int]:
-    return host, port
-
-
-def no_proxy(_url: str) -> aiohttp.ClientSession | None:
-    return None
-
-
 class GuardedWeb:
     """Fetches addresses that a model chose. Opens a session for each hop, so nothing is left of one for the next."""
 
     def __init__(
         self,
         config: Callable[[], WebConfig],
-        open_proxied: OpenProxied = no_proxy,
+        open_proxied: OpenProxied = lambda _url: None,
         *,
         resolve: Resolve = system_resolve,
-        place: Place = where_it_is,
+        place: Place = lambda host, port: (host, port),
     ) -> None:
         self._config = config
         self._open_proxied = open_proxied
@@ -95,11 +87,7 @@ class GuardedWeb:
         self._place = place
 
     async def fetch(self, url: str, *, types: Collection[str], is_owner: bool = False) -> Fetched:
-        """Get one address; ToolError with a sentence for whatever stands in the way.
-
-        ``types`` are the content types that are read, as beginnings (``text/``). ``is_owner``: the hosts that the
-        owner opened are open.
-        """
+        """Get one address or raise a ToolError. ``types`` are prefixes (``text/``); ``is_owner`` opens own hosts."""
         config = self._config()
         hop = _Hop(config, AllowedHosts(config.allow_private_hosts) if is_owner else NO_HOSTS, types)
         try:

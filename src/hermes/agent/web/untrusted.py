@@ -15,20 +15,13 @@ _UNSEEN = re.compile(
 _STEP = 100_000
 
 
-def _new_mark() -> str:
-    return secrets.token_hex(6)
-
-
 def without_unseen(text: str) -> str:
     # In steps: a search through megabytes is one call that lets no other thread run.
     return "".join(_UNSEEN.sub("", text[start : start + _STEP]) for start in range(0, len(text), _STEP))
 
 
-def framed(text: str, source: str, *, new_mark: Callable[[], str] = _new_mark) -> str:
-    """Return the text between two lines that only we can have written: the mark in them is made anew for every result.
-
-    Whatever the text holds, it cannot hold the mark, so nothing in it can end the frame.
-    """
+def framed(text: str, source: str, *, new_mark: Callable[[], str] = lambda: secrets.token_hex(6)) -> str:
+    """Return the text between two lines with a new random mark, so that nothing in the text can end the frame."""
     text, source = without_unseen(text), one_line(source)
     mark = new_mark()
     while mark in text or mark in source:

@@ -26,7 +26,8 @@ from hermes.core.ports import Clock
 from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database
-from hermes.store.home import make_private_folder, write_private
+from hermes.store.home import make_private_folder
+from hermes.store.private_files import write_private
 
 log = logging.getLogger(__name__)
 

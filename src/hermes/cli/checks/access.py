@@ -20,19 +20,19 @@ def run(user: str, *, as_json: bool) -> int:
     home = home_folder()
     config = load_config(home).config
     is_stored = bool(config.database_url) or (home / "state.db").exists()
-    told: list[dict[str, Any]] = []
+    accounts: list[dict[str, Any]] = []
     if is_stored:
         with GatewayClient(home, Standalone.STORE) as client:
-            told = client.ask("doctor.user", {"user": user})
-    is_answered = any(one["is_answered"] for one in told)
+            accounts = client.ask("doctor.user", {"user": user})
+    is_answered = any(one["is_answered"] for one in accounts)
     if as_json:
-        out_json({"user": user, "is_answered": is_answered, "accounts": told})
+        out_json({"user": user, "is_answered": is_answered, "accounts": accounts})
     elif not is_stored:
         out("Nobody has written here yet: nothing is stored. The gateway makes its store when it first runs.")
-    elif not told:
+    elif not accounts:
         err(f"✗ No chat platform is set up. → {command_name()} gateway setup")
     else:
-        out("\n".join(line for one in told for line in lines(one, time.time())))
+        out("\n".join(line for one in accounts for line in lines(one, time.time())))
     return 0 if is_answered else NOT_ANSWERED
 
 
@@ -42,17 +42,17 @@ def lines(one: Mapping[str, Any], now: float) -> list[str]:
     verdict = "answered" if one["is_answered"] else "not answered"
     mark = "✓" if one["is_answered"] else "✗"
     reason, cure = _reason(one, now)
-    told = [f"{mark} {one['account']} {one['user']}{named}: {verdict}", f"  {reason}"]
-    told += [f"  → {cure}"] * bool(cure)
+    rows = [f"{mark} {one['account']} {one['user']}{named}: {verdict}", f"  {reason}"]
+    rows += [f"  → {cure}"] * bool(cure)
     if one["person_here"]:
-        told.append(f"  ! {one['user']} is the id of a chat; the person who writes there is {one['person_here']}")
-        told.append(f"  → {command_name()} doctor --user {one['account']}:{one['person_here']}")
+        rows.append(f"  ! {one['user']} is the id of a chat; the person who writes there is {one['person_here']}")
+        rows.append(f"  → {command_name()} doctor --user {one['account']}:{one['person_here']}")
     if one["accounts"]:
-        told.append(f"  the same person as {', '.join(one['accounts'])}")
+        rows.append(f"  the same person as {', '.join(one['accounts'])}")
     if one["wrote_at"] is not None:
         because = f" ({one['wrote_reason']})" if one["wrote_reason"] else ""
-        told.append(f"  last wrote {_ago(one['wrote_at'], now)}: {one['wrote_state'].replace('_', ' ')}{because}")
-    return [*told, f"  in groups: {_groups(one)}"]
+        rows.append(f"  last wrote {_ago(one['wrote_at'], now)}: {one['wrote_state'].replace('_', ' ')}{because}")
+    return [*rows, f"  in groups: {_groups(one)}"]
 
 
 def _reason(one: Mapping[str, Any], now: float) -> tuple[str, str]:

@@ -104,8 +104,8 @@ def config_check(loaded: Loaded) -> Finding:
 
 def platforms_check(broken: Mapping[str, str], facts: status.Facts) -> list[Finding]:
     """Nothing where all that are installed could be loaded, or where a running gateway tells of it itself."""
-    told = (facts.snapshot or {}).get("troubles", ())
-    lines = tuple(line for line in broken.values() if line not in told)
+    known = (facts.snapshot or {}).get("troubles", ())
+    lines = tuple(line for line in broken.values() if line not in known)
     return [Finding("platforms", "trouble", lines[0], lines[1:])] if lines else []
 
 
@@ -126,7 +126,7 @@ class Store:
 def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
     """A database that a gateway has open is asked through it, and never opened beside it."""
     if is_stalled:
-        return Store(silence="the gateway that has them open does not answer")
+        return Store(silence="they belong to a gateway that is starting or does not answer")
     if not config.database_url and not (home / "state.db").exists():
         return Store(is_empty=True)
     recovered: list[str] = []
@@ -199,12 +199,12 @@ def _outside_checks(home: Path, loaded: Loaded, command: str, facts: status.Fact
 
 def describe_keys(config: Config, facts: status.Facts) -> list[str]:
     """Describe the keys of a provider that has several."""
-    told = (facts.snapshot or {}).get("model", {}).get("keys") or {
+    hints = (facts.snapshot or {}).get("model", {}).get("keys") or {
         name: [key.hint() for key in provider.api_keys]
         for name, provider in config.providers.items()
         if len(provider.api_keys) > 1
     }
-    return [f"keys of {name}: {', '.join(keys)}" for name, keys in told.items()]
+    return [f"keys of {name}: {', '.join(keys)}" for name, keys in hints.items()]
 
 
 def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: str) -> Finding:
@@ -242,10 +242,10 @@ def _key_words(loaded: Loaded) -> str:
     from hermes.config import explain
 
     key = f"providers.{loaded.config.model.provider}.api_key"
-    told = explain(loaded, key)
-    if told.value == "not set":
-        return f"There is no key → set {told.env[0] if told.env else key}"
-    return f"Key from {told.winner}, ends in {told.value}"
+    setting = explain(loaded, key)
+    if setting.value == "not set":
+        return f"There is no key → set {setting.env[0] if setting.env else key}"
+    return f"Key from {setting.winner}, ends in {setting.value}"
 
 
 def _embedded_check(home: Path, command: str) -> Finding:

@@ -82,14 +82,12 @@ class Standalone(Enum):
     CHAT = "is one too, stays open, and answers other commands meanwhile"
 
 
-def _show_recovered(text: str) -> None:
-    err(f"! {text}")
-
-
 class GatewayClient:
-    """``with Asker(home, Alone.GATEWAY) as asker: asker.ask("say", {...}, on_event)``. Closes what it opened."""
+    """``with GatewayClient(home, Standalone.GATEWAY) as client: client.ask("say", {...}, on_event)``."""
 
-    def __init__(self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = _show_recovered) -> None:
+    def __init__(
+        self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = lambda text: err(f"! {text}")
+    ) -> None:
         """``on_recovered`` is given the report of a damaged file that this command has brought back."""
         self.home = home
         self._alone = alone
@@ -325,13 +323,12 @@ def lone_owner(home: Path) -> str:
     if holder is None or "gateway" in holder.what:
         return ""
     if processes.is_stopped(holder.pid):
-        return f"{holder.describe()}, which is stopped → `fg` where it was started, or kill -9 {holder.pid}"
+        return f"{holder.describe()}, which is stopped{holder.how_to_end()}"
     return holder.describe()
 
 
 def works_out_of_reach(home: Path) -> bool:
-    """Whether a gateway is well and its socket just cannot be reached from here (another container): it is asked by
-    request files, without waiting for the socket. One that is being started or was killed does not count."""
+    """Tell whether a gateway is well but its socket out of reach (another container): use request files."""
     seen = heartbeat.read(paths.heartbeat(str(home)))
     owner = locks.holder(paths.owner_lock(str(home)))
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
@@ -436,10 +433,7 @@ def working_folder(home: Path) -> Path:
 
 
 class InProcessGateway:
-    """Handlers on an event loop in a thread of their own, so that the terminal keeps the main one.
-
-    It leaves as soon as a gateway wants the home: what is unfinished goes on there.
-    """
+    """Run handlers on an event loop in a thread, until a gateway wants the home and goes on with the work."""
 
     def __init__(self, home: Path, opened: Opened) -> None:
         self._home = home
@@ -471,10 +465,10 @@ class InProcessGateway:
 
         if self._loop is None or self.is_over or verb not in self._verbs:
             raise GatewayIsDownError(f"{verb} needs the gateway, and it is not running.")
-        told: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
-        answering = asyncio.run_coroutine_threadsafe(self._answer(verb, args, told), self._loop)
+        events: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        answering = asyncio.run_coroutine_threadsafe(self._answer(verb, args, events), self._loop)
         try:
-            while (event := told.get()) is not None:
+            while (event := events.get()) is not None:
                 if on_event is not None:
                     on_event(event)
             return answering.result(ANSWER_SECONDS)
@@ -491,20 +485,20 @@ class InProcessGateway:
         self._thread.join(CLOSE_SECONDS)
 
     async def _answer(
-        self, verb: str, args: Mapping[str, Any], told: queue.SimpleQueue[Mapping[str, Any] | None]
+        self, verb: str, args: Mapping[str, Any], events: queue.SimpleQueue[Mapping[str, Any] | None]
     ) -> Any:
         import asyncio
 
         if self._is_leaving:
-            told.put(None)
+            events.put(None)
             raise GatewayIsDownError("It ended before it was asked.")
-        task = asyncio.create_task(_answered(self._verbs[verb], args, _QueuedRequest(told)), name=verb)
+        task = asyncio.create_task(_answered(self._verbs[verb], args, _QueuedRequest(events)), name=verb)
         self._answering.add(task)
         try:
             return await task
         finally:
             self._answering.discard(task)
-            told.put(None)
+            events.put(None)
 
     def _run(self) -> None:
         import asyncio
@@ -537,8 +531,8 @@ async def _answered(handler: Handler, args: Mapping[str, Any], reply: _QueuedReq
 
 
 class _QueuedRequest:
-    def __init__(self, told: queue.SimpleQueue[Mapping[str, Any] | None]) -> None:
-        self._told = told
+    def __init__(self, events: queue.SimpleQueue[Mapping[str, Any] | None]) -> None:
+        self._events = events
 
-    async def event(self, told: Any) -> None:
-        self._told.put(told)
+    async def event(self, value: Any) -> None:
+        self._events.put(value)

@@ -47,8 +47,13 @@ class Reached:
 
 def reach_all(loaded: Loaded) -> dict[str, Reached]:
     """Call every host at once; all together take no longer than the slowest, and that at most 6 s."""
+
+    async def reach(calls: list[Probe]) -> list[Reached]:
+        return await asyncio.gather(*map(_reach, calls))
+
     calls = [*_model_call(loaded), *_platform_calls(loaded)]
-    return asyncio.run(_all(calls)) if calls else {}
+    found = asyncio.run(reach(calls)) if calls else []
+    return {call.name: reached for call, reached in zip(calls, found, strict=True)}
 
 
 def reach_models(config: Config, provider: ProviderConfig, api_mode: str, key: str) -> Reached:
@@ -97,11 +102,6 @@ def _platform_calls(loaded: Loaded) -> Iterator[Probe]:
                     yield Probe(f"{platform}@{name} {key}", value, rules)
 
 
-async def _all(calls: list[Probe]) -> dict[str, Reached]:
-    found = await asyncio.gather(*(_reach(call) for call in calls))
-    return {call.name: reached for call, reached in zip(calls, found, strict=True)}
-
-
 async def _reach(call: Probe) -> Reached:
     import aiohttp
 
@@ -110,7 +110,7 @@ async def _reach(call: Probe) -> Reached:
 
     parts = urlsplit(call.url)
     proxy = call.rules.proxy_for(call.url) or ""
-    told = Reached(parts.netloc.rpartition("@")[2], without_password(call.url), without_password(proxy))
+    target = Reached(parts.netloc.rpartition("@")[2], without_password(call.url), without_password(proxy))
     began = time.monotonic()
     try:
         async with (
@@ -121,17 +121,17 @@ async def _reach(call: Probe) -> Reached:
             milliseconds = (time.monotonic() - began) * 1000
             models = _models(await response.content.read(MAX_ANSWER_BYTES)) if call.name == "model" else frozenset()
             is_page = response.content_type == "text/html"
-            return replace(told, status=response.status, milliseconds=milliseconds, models=models, is_page=is_page)
+            return replace(target, status=response.status, milliseconds=milliseconds, models=models, is_page=is_page)
     except TimeoutError:
-        return replace(told, failure=f"no answer within {REACH_SECONDS:.0f} s")
+        return replace(target, failure=f"no answer within {REACH_SECONDS:.0f} s")
     except aiohttp.ClientProxyConnectionError:
-        return replace(told, failure="the proxy does not answer")
+        return replace(target, failure="the proxy does not answer")
     except aiohttp.ClientConnectorDNSError:
-        return replace(told, failure="its name is not known; is the network up?")
+        return replace(target, failure="its name is not known; is the network up?")
     except (aiohttp.ClientError, OSError, ValueError) as error:
         # A cause may repeat the address with its password, so only what the system says of it is shown.
         number = error.errno if isinstance(error, OSError) else None
-        return replace(told, failure=os.strerror(number) if number else describe_failure(error))
+        return replace(target, failure=os.strerror(number) if number else describe_failure(error))
 
 
 def _models(body: bytes) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hermes.cli.support.program_name import even_examples
@@ -24,11 +24,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_verbs(
-    parser: argparse.ArgumentParser, verbs: Mapping[str, str], examples: str
+    parser: argparse.ArgumentParser, verbs: Mapping[str, str], examples: str, *, without_json: Collection[str] = ()
 ) -> dict[str, argparse.ArgumentParser]:
-    """One parser for each verb, by name. Its examples are the lines of ``examples`` that name it."""
-    added = parser.add_subparsers(dest="verb", metavar="|".join(verbs), required=True)
-    return {verb: _add(added, verb, summary, examples) for verb, summary in verbs.items()}
+    """Add a parser per verb, with ``--json`` and the lines of ``examples`` that name the verb."""
+    subparsers = parser.add_subparsers(dest="verb", metavar="|".join(verbs), required=True)
+    added = {verb: _add(subparsers, verb, summary, examples) for verb, summary in verbs.items()}
+    for verb in verbs.keys() - set(without_json):
+        added[verb].add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+    return added
 
 
 def _add(

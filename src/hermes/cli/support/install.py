@@ -52,9 +52,9 @@ def install(manifest: Manifest) -> None:
     except subprocess.TimeoutExpired:
         raise ConfigError(_failed(manifest, f"it took longer than {INSTALL_SECONDS / 60:.0f} minutes")) from None
     if done.returncode:
-        said = [line for line in done.stdout.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
-        errors = [line for line in said if line.startswith("ERROR:")]
-        raise ConfigError(_failed(manifest, (errors or said)[-1].removeprefix("ERROR:").strip()))
+        printed = [line for line in done.stdout.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
+        errors = [line for line in printed if line.startswith("ERROR:")]
+        raise ConfigError(_failed(manifest, (errors or printed)[-1].removeprefix("ERROR:").strip()))
     importlib.invalidate_caches()
     if module := missing_module(manifest):
         raise ConfigError(f"pip installed it, but {module} is still not found here. Type the same command again.")
@@ -65,5 +65,5 @@ def _failed(manifest: Manifest, reason: str) -> str:
 
     from hermes.services.adapters.registry import install_command
 
-    told = one_line(_CREDENTIALS.sub("//", reason), MAX_REASON_CHARS).rstrip(".")
-    return f"pip could not install it: {told}.\n  By hand: {shlex.join(install_command(manifest.extra))}"
+    shown = one_line(_CREDENTIALS.sub("//", reason), MAX_REASON_CHARS).rstrip(".")
+    return f"pip could not install it: {shown}.\n  By hand: {shlex.join(install_command(manifest.extra))}"

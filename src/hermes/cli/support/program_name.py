@@ -28,11 +28,7 @@ def command_name() -> str:
 
 
 def even_examples(examples: str) -> str:
-    """Examples as they can be typed here, and in one even column what they do.
-
-    Each line is a command and, two spaces or more after it, what it does; a line without a command belongs to the one
-    above it.
-    """
+    """Lay out examples (command, two spaces, what it does) in even columns, as they are typed here."""
     hermes = command_name()
     halves = [_halves(line.replace("hermes ", f"{hermes} ")) for line in examples.splitlines()]
     width = max((len(command) for command, does in halves if command and does), default=_INDENT)

@@ -1,7 +1,4 @@
-"""Draw QR codes for a terminal of 80 columns: texts of up to 425 bytes, two rows of modules to a line.
-
-The weakest error correction is enough for a clean screen and makes the smallest picture.
-"""
+"""Draw QR codes for a terminal of 80 columns: up to 425 bytes, weakest error correction, two module rows to a line."""
 
 from __future__ import annotations
 

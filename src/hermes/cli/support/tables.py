@@ -15,15 +15,11 @@ ELLIPSIS = "…"
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str]:
     """Lay out rows under a header. The last column is text of any length: cut to fit, left out where it cannot."""
-    columns = columns or window_columns()
+    columns = columns or (shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS)
     lines = [header, *rows]
     widths = [max(display_width(line[place]) for line in lines) for place in range(len(header) - 1)]
     room = columns - sum(widths) - len(GAP) * len(widths)
     return [_line(line, widths, room) for line in lines]
-
-
-def window_columns() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_COLUMNS
 
 
 def display_width(text: str) -> int:

@@ -277,11 +277,11 @@ def _tried(
         return wanted
     if ask is not None:
         ask.say(f"  Asking {wanted.provider} / {wanted.model} …")
-    told: dict[str, Any] = asyncio.run(model.tried(home, _as_if(loaded, wanted), wanted.provider, wanted.model))
-    if told["ok"]:
-        out(f"✓ {wanted.provider} / {wanted.model}, answered in {told['seconds']:.1f} s")
+    result: dict[str, Any] = asyncio.run(model.tried(home, _as_if(loaded, wanted), wanted.provider, wanted.model))
+    if result["ok"]:
+        out(f"✓ {wanted.provider} / {wanted.model}, answered in {result['seconds']:.1f} s")
         return wanted
-    reason = f"{wanted.provider} / {wanted.model}: the {told['failed']}. {told['text']}"
+    reason = f"{wanted.provider} / {wanted.model}: the {result['failed']}. {result['text']}"
     if ask is None:
         raise ConfigError(f"{reason}\n  Nothing was written. --no-check writes it all the same.")
     ask.say(wrap(f"✗ {reason}"))

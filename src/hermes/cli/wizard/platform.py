@@ -1,8 +1,4 @@
-"""``hermes gateway setup``: ask a platform's settings, test them, write them.
-
-What is asked comes from the platform's manifest. Everything of one platform is gathered before any of it is written,
-so whoever leaves in the middle leaves nothing half-written.
-"""
+"""``hermes gateway setup``: ask a platform's settings by its manifest, test them, write them all at once."""
 
 from __future__ import annotations
 
@@ -114,10 +110,7 @@ def set_up(
     is_started: bool,
     done: list[str] | None = None,
 ) -> int:
-    """Go through these platforms, one after the other; ask which when none is named. The exit code.
-
-    ``done`` is what was written before.
-    """
+    """Set up these platforms one after the other, asking which when none is named. ``done`` was written before."""
     from hermes.cli.wizard.start import follow
 
     done = done if done is not None else []
@@ -177,8 +170,8 @@ def no_terminal(manifests: Sequence[Manifest]) -> str:
     lines = ["Nobody can be asked here (no terminal). Say it in one line instead:"]
     for manifest in manifests:
         needed = [setting.key for setting in manifest.settings if setting.required]
-        said = " ".join("--token TOKEN" if key == "token" else f"--set {key}=VALUE" for key in needed)
-        lines.append(f"  {command_name()} gateway setup {manifest.id} {said} --dm-policy pairing --yes")
+        flags_needed = " ".join("--token TOKEN" if key == "token" else f"--set {key}=VALUE" for key in needed)
+        lines.append(f"  {command_name()} gateway setup {manifest.id} {flags_needed} --dm-policy pairing --yes")
     lines.append("  --dm-policy pairing | open | allowlist (with --allow ID,ID) | disabled;   --token - reads stdin")
     return "\n".join(lines)
 

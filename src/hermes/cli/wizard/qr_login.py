@@ -103,8 +103,7 @@ def sign_in(
     ask: Questions | None,
     values: Mapping[str, str] = MappingProxyType({}),
 ) -> SignedIn:
-    """``values`` go before those of the configuration. Raises PlatformError or ConfigError in words; Ctrl+C leaves as
-    everywhere."""
+    """Sign in; ``values`` override the configuration. Raises PlatformError or ConfigError in words."""
     if manifest.sign_in is None:
         raise ConfigError(f"{manifest.title} has no sign-in by QR code.")
     return asyncio.run(_done(manifest.sign_in, manifest, config, account, values, Terminal(ask)))

@@ -111,8 +111,8 @@ def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None
         if not ask.sure(f"{who} was shown {knocking['code']}. Is that you?"):
             ask.say(f"Not let in. Whoever waits: {command_name()} pairing list")
             return
-        told = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
-        owner = ", and the owner here" if told["is_first_owner"] else ""
+        answer = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
+        owner = ", and the owner here" if answer["is_first_owner"] else ""
         ask.say(f"✓ {who} may talk now{owner}.")
     except KeyboardInterrupt:
         ask.say(f"\nLater, then: {command_name()} pairing list shows who wrote, with the code.")

@@ -20,10 +20,7 @@ def words_of(language: str) -> Texts:
 
 
 class LocalizedText(str):
-    """A sentence in English, as logs and programs get it, that is told to a person in their own language.
-
-    For what is put into words before it is known who will read it: the reason of an error, a notice of a model.
-    """
+    """A sentence that logs get in English and a person in their own language, chosen when the reader is known."""
 
     __slots__ = ("_form",)
 

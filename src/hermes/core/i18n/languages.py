@@ -22,10 +22,7 @@ def pick(configured: str, person: str, *, hint: str = "", text: str = "") -> str
 
 
 def guess(hint: str, text: str) -> str:
-    """What a message shows: Chinese where it is written so, else what its platform says of the writer; '' neither.
-
-    What somebody writes counts more than the language of their telephone. Whoever reads neither of ours gets English.
-    """
+    """Guess from the script of a message, else from what its platform says of the writer; '' when neither tells."""
     if _is_chinese(text[:LOOKED_AT]):
         return CHINESE
     if not hint:

@@ -1,7 +1,4 @@
-"""Read sessions of hermes-agent: `sessions/sessions.json` and its transcripts.
-
-Nothing is written there. What cannot be read is told and left out, line by line.
-"""
+"""Read hermes-agent's `sessions/sessions.json` and transcripts. Unreadable lines are reported and skipped."""
 
 from __future__ import annotations
 

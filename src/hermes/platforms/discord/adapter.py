@@ -69,10 +69,7 @@ class DiscordAdapter:
     # Receiving
 
     async def run(self, emit: Emit) -> None:
-        """Receive until cancelled or until the connection breaks; connecting again is the supervisor's work, not ours.
-
-        A connection that Discord asks us to leave is resumed here, at once.
-        """
+        """Receive until cancelled or broken. A connection Discord asks us to leave is resumed here, at once."""
         who = await self._who()
         self._identity = str(who["id"])
         name = name_of(who)

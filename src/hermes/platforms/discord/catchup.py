@@ -43,10 +43,7 @@ class CatchUp(history.CatchUp):
     # What is known
 
     def room(self, channel: str, direct: Room | None = None) -> Room | None:
-        """The place, once it is known and whatever was missed there has been stored.
-
-        ``direct``: a direct chat needs no asking, and in a resumed session nothing went before what is said there.
-        """
+        """Return the place once what was missed there is stored; ``direct`` chats of a resumed session miss nothing."""
         if direct is not None and not self._reads_history:
             self.know(direct)
         return self._rooms.get(channel) if self.is_done(channel) else None

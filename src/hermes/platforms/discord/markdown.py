@@ -1,8 +1,4 @@
-"""Render neutral Markdown as Discord's.
-
-Most of it is the same. Discord has three levels of headings, no tables, pictures or rules, takes ``__`` for underlined
-and ``||`` for hidden; what it would read otherwise than meant is rewritten or escaped.
-"""
+"""Render neutral Markdown as Discord's: three headings, no tables, pictures or rules; ``__`` and ``||`` escaped."""
 
 from __future__ import annotations
 

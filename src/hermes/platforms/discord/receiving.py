@@ -130,7 +130,11 @@ class Receiver:
                 else:
                     self.catch_up.know(room)
         self.catch_up.arrived(str(data.get("id")))
-        ours = [each for each in objects(data.get("roles")) if _tags(each).get("bot_id") == self.me.user]
+        ours = [
+            each
+            for each in objects(data.get("roles"))
+            if isinstance(tags := each.get("tags"), dict) and tags.get("bot_id") == self.me.user
+        ]
         return self.places.add_roles(role["id"] for role in ours if is_snowflake(role.get("id")))
 
     # What was said
@@ -190,11 +194,6 @@ def _rooms(channels: Sequence[Json]) -> Iterator[Room]:
             yield room_of(channel)
         except (KeyError, TypeError, ValueError):  # one that cannot be read is asked for when somebody speaks there
             continue
-
-
-def _tags(role: Json) -> Json:
-    tags = role.get("tags")
-    return tags if isinstance(tags, dict) else {}
 
 
 def _name_of_edit(message: Json) -> str:

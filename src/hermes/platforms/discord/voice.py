@@ -27,10 +27,7 @@ class _Page:
 
 
 def measure(sound: bytes) -> Voice | None:
-    """None for what is not OGG/Opus: Discord shows only that as a voice message.
-
-    Nothing is decoded: how many bytes a packet needed tells well enough how much was going on in it.
-    """
+    """Measure a voice message by its packet sizes, nothing decoded; None for what is not OGG/Opus."""
     if b"OpusHead" not in sound[:200]:
         return None
     pages = list(_pages(sound))

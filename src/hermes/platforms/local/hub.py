@@ -48,8 +48,7 @@ class LocalHub:
         language: str = "",
         within_seconds: float = SUBMIT_SECONDS,
     ) -> None:
-        """Return once the message is stored. After any error, submit it again with the same ``key``:
-        the inbox takes it once."""
+        """Return once the message is stored. After an error repeat it with the same ``key``: it is taken once."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored, folder, language))
         try:

@@ -93,8 +93,8 @@ class QQAdapter:
             keyboard=not _is_recent(cursor.get(_NO_KEYBOARD), now()),
         )
         self.capabilities = replace(type(self).capabilities, buttons=self._may.markdown and self._may.keyboard)
-        self._me = Me(config.account, self._own_text)
-        self._said = BoundedDict[str, str](_MAX_REMEMBERED)  # what we said, by QQ's index of it
+        self._sent_texts = BoundedDict[str, str](_MAX_REMEMBERED)  # by QQ's index of each
+        self._me = Me(config.account, self._sent_texts.get)
         self._receipts = BoundedDict[str, Receipt](_MAX_REMEMBERED)
         self._typed: Ticket | None = None
         self._learned = news  # marks that wait for the next batch
@@ -294,13 +294,10 @@ class QQAdapter:
             message_id = ""
         info = answer.get("ext_info")
         if isinstance(info, dict) and isinstance(info.get("ref_idx"), str):
-            self._said[info["ref_idx"]] = letter.message.text
+            self._sent_texts[info["ref_idx"]] = letter.message.text
         receipt = Receipt(message_id, "; ".join(letter.notes))
         self._receipts[letter.key] = receipt
         return receipt
-
-    def _own_text(self, index: str) -> str | None:
-        return self._said.get(index)
 
     async def typing(self, target: Target) -> None:
         """Once for each message of a person: how many answers it costs is not known."""

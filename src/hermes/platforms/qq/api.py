@@ -39,12 +39,12 @@ class Api:
         self._http = http
         self._token: Secret | None = None
         self._good_until = 0.0
-        self._asking = asyncio.Lock()
+        self._token_lock = asyncio.Lock()
         self._hide = Redactor([config.client_secret])
 
     async def token(self) -> str:
         """A token that is good now. However many ask at once, QQ is asked once."""
-        async with self._asking:
+        async with self._token_lock:
             if self._token is None or asyncio.get_running_loop().time() >= self._good_until:
                 await self._renew()
             assert self._token is not None  # noqa: S101 - renewed just now
@@ -86,11 +86,7 @@ class Api:
         shows: bool = False,
         seconds: float = CALL_SECONDS,
     ) -> Json:
-        """Call the API; a refused token is renewed and the call repeated once.
-
-        ``shows``: people see what it does, so an outcome that is not known is told as such. Other calls can be
-        repeated as often as one likes.
-        """
+        """Call the API, renewing a refused token once. ``shows``: people see the effect, so unknown outcomes matter."""
         retried: set[str] = set()
         while True:
             token = await self.token()

@@ -93,10 +93,7 @@ class Connection:
         self._news.set()
 
     async def frames(self) -> list[object]:
-        """What was dispatched since the last call; nothing, once, when the connection has settled.
-
-        Raises how the connection ended, when everything that came before has been taken.
-        """
+        """Return the events since the last call; nothing, once, when settled. Raises the end after the last event."""
         while not self._waiting:
             if self._over is not None:
                 raise self._over

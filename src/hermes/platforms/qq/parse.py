@@ -73,14 +73,27 @@ class Me:
     said: Callable[[str], str | None] = lambda _: None
 
 
+# By event: the scene, the field with the chat's id ("": the sender's own), the author's field with the sender's id,
+# and whether it is addressed to us. Talk of a group among itself is left to the rules of the account.
+_MESSAGES: dict[str, tuple[Scene, str, str, bool]] = {
+    "C2C_MESSAGE_CREATE": (Scene.C2C, "", "user_openid", True),
+    "GROUP_AT_MESSAGE_CREATE": (Scene.GROUP, "group_openid", "member_openid", True),
+    "GROUP_MESSAGE_CREATE": (Scene.GROUP, "group_openid", "member_openid", False),
+    "AT_MESSAGE_CREATE": (Scene.CHANNEL, "channel_id", "id", True),
+    "MESSAGE_CREATE": (Scene.CHANNEL, "channel_id", "id", False),
+    "DIRECT_MESSAGE_CREATE": (Scene.GUILD_DM, "guild_id", "id", True),
+}
+_PRESS = "INTERACTION_CREATE"
+
+
 def parse(frame: Json, me: Me, now: datetime) -> InboundEvent:
     """Say what a dispatch holds. ``now`` stands in where QQ gives no time that can be read."""
     kind, data = frame.get("t"), frame.get("d")
-    if kind not in _READERS:
+    if kind not in _MESSAGES and kind != _PRESS:
         return Ignored(kind=storable(str(kind))[:100])
     if not isinstance(data, dict):
         raise TypeError(f"{kind} holds no object")
-    return _READERS[kind](data, me, now)
+    return _press(data, me, now) if kind == _PRESS else _message(str(kind), data, me, now)
 
 
 def place_of(frame: Json) -> Place | None:
@@ -97,39 +110,11 @@ def place_of(frame: Json) -> Place | None:
             return None
 
 
-def _c2c(data: Json, me: Me, now: datetime) -> InboundEvent:
-    sender = _id(data["author"], "user_openid")
-    return _message(data, me, now, Place(Scene.C2C, sender), sender)
-
-
-def _group(data: Json, me: Me, now: datetime) -> InboundEvent:
-    place = Place(Scene.GROUP, _id(data, "group_openid"))
-    return _message(data, me, now, place, _id(data["author"], "member_openid"))
-
-
-def _group_talk(data: Json, me: Me, now: datetime) -> InboundEvent:
-    """What a group says among itself; the rules of the account decide whether it is for us."""
-    place = Place(Scene.GROUP, _id(data, "group_openid"))
-    return _message(data, me, now, place, _id(data["author"], "member_openid"), is_addressed=False)
-
-
-def _channel(data: Json, me: Me, now: datetime) -> InboundEvent:
-    return _message(data, me, now, Place(Scene.CHANNEL, _id(data, "channel_id")), _id(data["author"], "id"))
-
-
-def _channel_talk(data: Json, me: Me, now: datetime) -> InboundEvent:
-    place = Place(Scene.CHANNEL, _id(data, "channel_id"))
-    return _message(data, me, now, place, _id(data["author"], "id"), is_addressed=False)
-
-
-def _guild_dm(data: Json, me: Me, now: datetime) -> InboundEvent:
-    return _message(data, me, now, Place(Scene.GUILD_DM, _id(data, "guild_id")), _id(data["author"], "id"))
-
-
-def _message(
-    data: Json, me: Me, now: datetime, place: Place, sender: str, *, is_addressed: bool = True
-) -> InboundEvent:
+def _message(kind: str, data: Json, me: Me, now: datetime) -> InboundEvent:
+    scene, chat_field, sender_field, is_addressed = _MESSAGES[kind]
     author = data["author"]
+    sender = _id(author, sender_field)
+    place = Place(scene, _id(data, chat_field) if chat_field else sender)
     if author.get("bot") is True:
         return Ignored(kind="a bot's message")  # two bots that answer each other never end
     typed = _typed(data, place)
@@ -144,7 +129,7 @@ def _message(
         keys=(f"msg:{message_id}",),
         session_key=_key(place, me),
         sender_id=sender,
-        sender_name=nick or _text(data["author"], "username"),
+        sender_name=nick or _text(author, "username"),
         text=text,
         sent_at=_time(data.get("timestamp"), now),
         message_id=message_id,
@@ -307,14 +292,3 @@ def _time(value: object, now: datetime) -> datetime:
     except (ValueError, OverflowError, OSError):
         return now
     return now
-
-
-_READERS: dict[object, Callable[[Json, Me, datetime], InboundEvent]] = {
-    "C2C_MESSAGE_CREATE": _c2c,
-    "GROUP_AT_MESSAGE_CREATE": _group,
-    "GROUP_MESSAGE_CREATE": _group_talk,
-    "AT_MESSAGE_CREATE": _channel,
-    "MESSAGE_CREATE": _channel_talk,
-    "DIRECT_MESSAGE_CREATE": _guild_dm,
-    "INTERACTION_CREATE": _press,
-}

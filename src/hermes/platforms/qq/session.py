@@ -1,7 +1,4 @@
-"""Keep the gateway session, and decide what an end means for the next one.
-
-Everything here is decided from values, so that every close code can be shown in a test without a socket.
-"""
+"""Keep the gateway session, and decide from values alone what an end means for the next one."""
 
 from __future__ import annotations
 

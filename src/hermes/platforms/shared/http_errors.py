@@ -62,9 +62,7 @@ def within(seconds: float) -> aiohttp.ClientTimeout:
 
 
 def clock_ahead(told: str | None, now: float) -> float:
-    """By how much the platform's clock, as told in the ``Date`` of an answer, is ahead of ours; seconds do not matter.
-
-    It names its messages by that clock, and ours may be set wrong."""
+    """Return how many seconds the platform's clock (``Date`` header) is ahead of ours: it names messages by it."""
     try:
         ahead = parsedate_to_datetime(told or "").timestamp() - now
     except (ValueError, OverflowError):

@@ -44,10 +44,7 @@ class CatchUp(history.CatchUp):
             group.create_task(super().run())
 
     async def _list(self) -> None:
-        """Channels of which nothing is stored: somebody may have written there for the first time.
-
-        Slack may fail to list them; those that are known are read and heard meanwhile.
-        """
+        """List channels without a stored mark; if Slack fails to list them, the known ones are still read."""
         tries = 0
         while True:
             try:

@@ -127,8 +127,7 @@ class Links:
             self.put(Frame(link, None, f"The socket to Slack broke ({describe_failure(error)})"))
 
     def replace(self, old: Link) -> None:
-        """Slack closes a socket every few hours and says so before: the next one is opened beside it, and what comes
-        meanwhile does not have to wait for that. Ends with a ``Moved``."""
+        """Open the next socket beside one that Slack will close, without holding up events. Ends with a ``Moved``."""
         if not old.is_leaving:
             old.is_leaving = True
             task = asyncio.create_task(self._move(old))

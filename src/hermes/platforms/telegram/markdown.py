@@ -1,7 +1,4 @@
-"""Render neutral Markdown as Telegram's MarkdownV2.
-
-Telegram has no headings, lists or tables, so these become bold lines, bullets and aligned text.
-"""
+"""Render neutral Markdown as MarkdownV2: headings become bold lines, lists bullets, tables aligned text."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ _BETWEEN_ITALICS = "**"  # an empty bold: two marks of italic side by side would
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """``text`` is MarkdownV2; ``shown`` is what a reader sees of it.
-
-    ``is_formatted`` is False when the source holds no markup at all: it can then be sent as it is.
-    """
+    """``text`` is MarkdownV2, ``shown`` what a reader sees; not ``is_formatted``: the source has no markup."""
 
     text: str
     shown: str

@@ -9,10 +9,7 @@ MAX_SECONDS = 3600.0
 
 @dataclass(slots=True)
 class Breaker:
-    """Open after a refusal, for a pause that doubles with each further one, up to an hour. One success closes it.
-
-    ``text`` and ``of`` carry it over a restart: a gateway that reconnects must not begin to knock anew.
-    """
+    """Open after a refusal for a pause that doubles up to an hour; a success closes it. Stored, so restarts keep it."""
 
     first_seconds: float
     pause: float = 0.0

@@ -85,10 +85,7 @@ class WhatsAppAdapter:
             self._is_up = False
 
     async def _connected(self, *, is_patient: bool = True) -> Client:
-        """A bridge whose connection to WhatsApp is open. Raises what is in the way.
-
-        One that is down is given its next try, which the bridge makes in its own time, by whoever has the patience.
-        """
+        """Return a bridge connected to WhatsApp, or raise what is in the way. One that is down gets its next try."""
         bridge = await self._bridge.client()
         health = await self._come_up(bridge, await self._look(bridge), is_trying=not is_patient)
         if health.me is None:

@@ -21,6 +21,7 @@ import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
@@ -89,11 +90,9 @@ def sources() -> Path:
 def files_of(folder: Path) -> list[Path]:
     """List the files of a bridge in the order of its checksum."""
     names = ("package.json", "package-lock.json")
-    return sorted((file for file in folder.iterdir() if file.suffix == ".mjs" or file.name in names), key=_by_name)
-
-
-def _by_name(file: Path) -> str:
-    return file.name
+    return sorted(
+        (file for file in folder.iterdir() if file.suffix == ".mjs" or file.name in names), key=attrgetter("name")
+    )
 
 
 def script_hash(folder: Path) -> str:

@@ -87,10 +87,7 @@ class Child:
 
     @classmethod
     async def start(cls, launch: Launch, lock: int) -> Self:
-        """``lock`` is inherited, so that the session stays taken until the child is gone, even if we are killed.
-
-        Raises UnreachableError when it does not come up.
-        """
+        """Start the bridge, which inherits ``lock``: the session stays taken until it is gone. UnreachableError."""
         token = Secret(secrets.token_urlsafe(32))
         try:
             process = await asyncio.create_subprocess_exec(
@@ -268,11 +265,7 @@ class Bridge:
         return self._child.pid if self._child is not None and self._child.is_running else None
 
     async def client(self) -> Client:
-        """Whom to ask; the bridge is started when it does not run.
-
-        Raises ConfigError (there is no Node), UnreachableError (it is being installed, or does not come up),
-        CredentialsError (no phone is linked) or ConflictError (another process has the session).
-        """
+        """Return a client of the bridge, started if needed. Raises a ConfigError or PlatformError in words."""
         async with self._starting:
             if self._child is not None and self._child.is_running:
                 return self._client_at(self._child.address)

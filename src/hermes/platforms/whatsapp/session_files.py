@@ -1,8 +1,4 @@
-"""Place the session files of an account, and the bridge's address.
-
-A new link comes to be in a folder of its own, so that a gateway goes on with the old one meanwhile, and a link that
-comes to nothing changes nothing. Whoever holds the session's lock puts it in place.
-"""
+"""Place the session files of an account. A new link is made beside them; the lock's holder puts it in place."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ def is_linked(session: Path) -> bool:
 
 
 def has_link(places: Places) -> bool:
-    """Whether there is a link to go on with: the session, or a new one that waits to take its place.
-
-    The bridge puts a session aside that the phone, or WhatsApp, has ended.
-    """
+    """Tell whether a session exists, or a new link that waits. The bridge sets an ended session aside."""
     return (places.session / "creds.json").is_file() or (places.linking / MARK).is_file()
 
 
@@ -49,10 +42,7 @@ def mark_linked(places: Places) -> None:
 
 
 def adopt(places: Places) -> bool:
-    """Put a new link in the place of the session, which is kept aside. Only for the holder of the lock.
-
-    Killed in between, it is finished by the next one who comes here.
-    """
+    """Replace the session with a new link, keeping the old aside. Lock holders only; a killed run is finished later."""
     if not (places.linking / MARK).is_file():
         return False
     fresh = places.linking / "session"

@@ -1,7 +1,4 @@
-"""Map the bridge's refusals to errors and our messages to requests. Pure.
-
-What came in: ``reading``.
-"""
+"""Map the bridge's refusals to errors and our messages to requests. Pure; ``parse`` reads what came in."""
 
 from __future__ import annotations
 
@@ -235,10 +232,7 @@ def _summed(start: str) -> str:
 
 
 def written(text: str, prefix: str) -> str:
-    """A text as the phone shows it best, behind the prefix that tells it from what people write.
-
-    A table grows by being aligned; one that WhatsApp would not take then is shown as it was written.
-    """
+    """Render a text behind our prefix; a table that becomes too long by aligning is sent as it was written."""
     source = storable(text)
     shown = render(source)
     return prefix + (shown if len(shown) <= MAX_TEXT_CHARS else source)

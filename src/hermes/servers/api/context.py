@@ -54,10 +54,7 @@ class ApiParts:
 
 @dataclass(frozen=True, slots=True)
 class SessionNames:
-    """The session a request belongs to. ``is_named``: the client named it, so its transcript goes on.
-
-    ``memory_key`` is `X-Hermes-Session-Key`: it names a memory, never a lane.
-    """
+    """``is_named``: the client named the session, so it goes on. ``memory_key`` names a memory, never a lane."""
 
     session_id: str
     is_named: bool

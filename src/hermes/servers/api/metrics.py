@@ -118,12 +118,10 @@ class Metrics:
 
     def _of_the_process(self) -> Iterator[str]:
         memory, times = processes.resident_bytes(os.getpid()), os.times()
+        started = float(self._parts.process().get("started_at") or self._started)
         yield family("process_resident_memory_bytes", "gauge", "Memory of the process.", _alone(memory))
         yield family("process_cpu_seconds_total", "counter", "CPU time used.", _alone(times.user + times.system))
-        yield family("process_start_time_seconds", "gauge", "When it started.", _alone(self._start_time()))
-
-    def _start_time(self) -> float:
-        return float(self._parts.process().get("started_at") or self._started)
+        yield family("process_start_time_seconds", "gauge", "When it started.", _alone(started))
 
 
 class _Counting:

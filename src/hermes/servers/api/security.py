@@ -59,10 +59,7 @@ def _resolve(host: str) -> list[str]:
 
 
 def is_network_accessible(host: str, resolve: Resolve = _resolve) -> bool:
-    """Whether others can reach a port on this host. A wildcard is, and so is a name that cannot be resolved.
-
-    Blocks for a name: call it in a thread.
-    """
+    """Tell whether others can reach this host; unresolvable names count. Blocks for a name: call it in a thread."""
     bare = host.strip().strip("[]")
     if is_address(bare):
         return not is_loopback(bare)

@@ -64,10 +64,7 @@ def _picture(image: Image) -> Json:
 
 
 def answer_of(lines: Sequence[TranscriptLine], turn_id: str, inputs: int) -> list[tuple[str, ChatMessage]]:
-    """What the agent added in a turn: its messages and their results, each with the id of its message.
-
-    ``inputs`` is how many lines the request itself brought: those come first. A line that cannot be read is left out.
-    """
+    """Return what the agent added in a turn behind its ``inputs`` lines, with ids; unreadable lines are skipped."""
     number = 0
     found: list[tuple[str, ChatMessage]] = []
     for line in lines[inputs:]:

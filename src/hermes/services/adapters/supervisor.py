@@ -1,8 +1,4 @@
-"""Run the adapters: start them, watch for silence, restart them with backoff.
-
-Reconnecting, backoff and telling the operator are written here once, for every platform. A broken one never stops
-another.
-"""
+"""Run the adapters of all platforms: start them, watch for silence, restart them with backoff, tell the operator."""
 
 from __future__ import annotations
 

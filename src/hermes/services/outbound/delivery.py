@@ -97,10 +97,7 @@ class Delivery:
         task.add_done_callback(self._tasks.discard)
 
     def begin_within(self, tx: Tx, target: str, *, now: float) -> BegunDelivery | None:
-        """In the transaction that stores a row for an idle target: claim it and begin the row, for ``adopt``.
-
-        It saves a commit with every answer. It runs in the store's thread, maybe twice, and changes nothing here.
-        """
+        """Claim an idle target and begin its row in the storing transaction, which saves a commit. May run twice."""
         if self._is_draining or target in self._active:
             return None
         return outbox.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))

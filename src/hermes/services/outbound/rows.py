@@ -48,10 +48,7 @@ class OutboxWriter:
     def rows(
         self, message: OutboundMessage, kind: OutboxKind, *, turn_id: str = "", replaces: str = "", key: str = ""
     ) -> list[Outgoing]:
-        """One row per platform call. Buttons go with the last part, the quote and a replaced preview with the first.
-
-        ``key`` names the letter, so that writing it twice stores it once.
-        """
+        """Make one row per platform call: buttons go last, quote and preview first. ``key`` makes it idempotent."""
         if message.target.platform in DOORS:
             return []  # whoever asked there is answered on the connection, or looks it up
         limits = self._capabilities(message.target) or UNKNOWN_PLATFORM

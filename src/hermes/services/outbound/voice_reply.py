@@ -22,10 +22,7 @@ class VoiceReply:
         self._outbox_writer = outbox_writer
 
     async def say(self, target: Target, text: str, words: Texts, *, lane: str, turn_id: str) -> OutgoingFiles | None:
-        """The voice message, or a word on why there is none; None when there is nothing to say.
-
-        A long answer is said as far as a voice message goes: the whole of it stands in the chat.
-        """
+        """Return the voice message, a note on why there is none, or None. A long answer is spoken as far as it fits."""
         said = speakable(text)
         if not said:
             return None

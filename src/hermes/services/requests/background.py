@@ -1,8 +1,4 @@
-"""Run a turn in a lane of its own; its answer goes to the chat that began it.
-
-It is an event in the inbox like everything else, so it goes on after a restart; and its answer is an outbox row of that
-chat, written with the end of the turn, so nobody has to wait for it.
-"""
+"""Run a turn in a lane of its own, as an inbox event; its answer is an outbox row of the chat that began it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
 from hermes.store.db import Tx
-from hermes.store.home import write_private
+from hermes.store.private_files import write_private
 
 DEFAULT_NAME = "default"
 KEY_FILE = "api_server.key"

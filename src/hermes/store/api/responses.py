@@ -159,10 +159,7 @@ def delete(tx: Tx, response_id: str) -> bool:
 
 
 def evict(tx: Tx, *, most: int = MAX_RESPONSES, before: float = 0.0, bite: int = BITE) -> int:
-    """Remove what is older than ``before``, and the oldest beyond ``most``; a bounded bite at a time.
-
-    One that has not ended is kept as long as it is young enough.
-    """
+    """Delete what is older than ``before``, and the oldest ended beyond ``most``; a bounded number at a time."""
     old = tx.run(
         """
         DELETE FROM responses WHERE id IN (

@@ -91,10 +91,7 @@ def leave(tx: Tx, key: str, *, reason: str, now: float) -> str:
 
 
 def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage], *, now: float) -> int:
-    """Add lines at the end and return the last seq. The counter makes each line's number exact.
-
-    A session that was deleted meanwhile takes nothing more (0): its turn ends, and its words go with it.
-    """
+    """Add lines, return the last seq; 0 for a session that was deleted meanwhile. A counter numbers the lines."""
     counted = tx.value(
         "UPDATE sessions SET seq = seq + :count, updated_at = :now WHERE id = :id RETURNING seq",
         count=len(messages),
@@ -141,11 +138,7 @@ def append_line(tx: Tx, session_id: str, kind: str, body: str, *, now: float) ->
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What counts of a session: the lines that were not taken back, and the summary of those before them.
-
-    ``seqs`` are the numbers of ``messages``. ``revision`` is the summary's, 0 where there is none; ``last_seq`` the
-    newest line that was looked at.
-    """
+    """The lines of a session that count, their ``seqs``, and the summary (``revision``) of those before them."""
 
     messages: list[ChatMessage]
     seqs: list[int]
@@ -183,10 +176,7 @@ def _at_once(tx: Tx, session_id: str, limit: int) -> Context | None:
 
 
 def _line_by_line(tx: Tx, session_id: str, limit: int) -> Context:
-    """An undo takes back everything from a line on, so it is read backwards: whatever an undo hides is jumped over.
-
-    A line that cannot be read is left out: one damaged row never ends a conversation.
-    """
+    """Read backwards, skipping what an undo hides and lines that cannot be read."""
     kept: list[_Row] = []
     before, last_seq, revision = LAST_SEQ, 0, 0
     for _ in range(MAX_JUMPS):
@@ -481,10 +471,7 @@ def stale(tx: Tx, before: float) -> list[str]:
 
 
 def put_back(tx: Tx, session_id: str, session: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> int:
-    """Add lines of a transcript's file that the store lacks, and say how many. A session that is gone is made again.
-
-    A lane that has a session keeps it.
-    """
+    """Add lines of a transcript file that the store lacks, remaking a lost session; a lane keeps its session."""
     known = get(tx, session_id)
     if known is None:
         if not lines or not session.get("key"):

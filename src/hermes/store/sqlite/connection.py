@@ -399,10 +399,7 @@ class SqliteConnection:
         self._tell(Trouble("replaced", text))
 
     def _rescue(self) -> Path | None:
-        """Copy what the open handle still sees of a file that has lost its name.
-
-        Raises when there is no room for that: the handle then stays open until there is.
-        """
+        """Copy what the open handle still sees of a file that lost its name. Without room it raises and stays open."""
         assert self.connection is not None  # noqa: S101 - the caller looked
         try:
             if self.connection.in_transaction:

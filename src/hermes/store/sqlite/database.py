@@ -244,10 +244,7 @@ class SqliteDatabase(Database):
         connection: sqlite3.Connection,
         may_drift: bool,
     ) -> None:
-        """Run them all, each so that it can be undone alone.
-
-        Use the transaction's own cursor: an unfinished SELECT would block RELEASE.
-        """
+        """Run each in a savepoint, on the transaction's own cursor: an unfinished SELECT would block RELEASE."""
         for job in group:
             execute("SAVEPOINT member")
             try:
@@ -448,10 +445,7 @@ class _Healing:
 
 
 def _run_plainly(group: list[Job[Any]], tx: Tx) -> bool:
-    """Run them all without savepoints, which would copy every page once for each member.
-
-    False when one failed: the caller undoes all of it and runs them again, each by itself.
-    """
+    """Run all without savepoints, which copy every page. False when one failed: the caller retries one by one."""
     try:
         for job in group:
             job.run(tx)

@@ -18,6 +18,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ForeignHomeError
 from hermes.store import home, migrate
 from hermes.store.db import SQLITE, StoreLimits, Tx
+from hermes.store.private_files import write_private
 from hermes.store.sqlite import wal
 
 APPLICATION_ID = 0x48524D53
@@ -127,11 +128,7 @@ def tx_of(connection: sqlite3.Connection) -> Tx:
 
 
 def prepare(location: Location) -> bool:
-    """Make the file, private from its first byte, or make sure that it is ours. Returns whether it is fresh.
-
-    Raises ForeignHomeError for another program's file, which stays as it is, and DamagedError for ours that
-    is none any more.
-    """
+    """Create the file privately or check that it is ours; True if fresh. ForeignHomeError or DamagedError otherwise."""
     path = location.path
     if not path.parent.is_dir():
         home.make_private_folder(path.parent)
@@ -193,7 +190,7 @@ def keep_head(location: Location) -> None:
     """Keep page 1 for a later recovery. Only while no connection of this process is open."""
     page = _first_page(location.path)
     if page[:16] == MAGIC:
-        home.write_private(location.head, page)
+        write_private(location.head, page)
 
 
 def is_head_current(location: Location) -> bool:
@@ -271,10 +268,7 @@ def apply_migrations(
     name: str,
     before: Callable[[sqlite3.Connection, int], object] | None = None,
 ) -> bool:
-    """Bring the schema up to date, one transaction for each step. Returns whether anything was applied.
-
-    ``before`` is called ahead of each step, unless the file is fresh and there is nothing to keep.
-    """
+    """Apply missing migrations, one transaction each; True if any. ``before`` runs ahead of each, unless fresh."""
     tx = tx_of(connection)
     claim(connection)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():

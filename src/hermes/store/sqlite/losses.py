@@ -30,10 +30,7 @@ _TABLES = {"ev": ("inbox", "dedupe"), "t": ("turns",), "ob": ("outbox",), "ap": 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Rows of one table that are gone, all written from ``since`` to ``until`` (None: from the first, to the last).
-
-    ``rows`` counts them; unless ``is_exact``, there may be more, and how many is not known.
-    """
+    """Lost rows of a table, written from ``since`` to ``until``; unless ``is_exact``, there may be more."""
 
     table: str
     rows: int

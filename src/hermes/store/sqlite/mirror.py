@@ -20,8 +20,8 @@ from typing import Any
 import orjson
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home
 from hermes.store.db import Tx
+from hermes.store.private_files import write_private
 from hermes.store.sqlite import schema_repair
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Mirror:
             lines = [orjson.dumps({"tables": self._tables})]
             for table in self._tables:
                 lines += _lines(tx, table)
-            home.write_private(self._path, b"\n".join([*lines, b""]))
+            write_private(self._path, b"\n".join([*lines, b""]))
             self._is_whole, self._rows, self._appended = True, len(lines), 0
         else:
             self._append(tx, changed)

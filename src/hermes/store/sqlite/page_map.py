@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home
+from hermes.store.private_files import write_private
 
 SUFFIX = ".pages"
 TABLE_LEAF, TABLE_INNER = 0x0D, 0x05
@@ -140,7 +140,7 @@ class PageMapFile:
 
     def _write(self, found: PageMap) -> None:
         data = _batch(_WHOLE, found)
-        home.write_private(self.path, data)
+        write_private(self.path, data)
         self._size = self._whole_size = len(data)
         self._seen = (b"", 0)
         self.is_kept = True
@@ -338,10 +338,7 @@ class Difference:
 
 
 def compare(database: Path, known: PageMap, newer: Iterable[int] = ()) -> list[Difference]:
-    """Find the pages that are not as they were written. ``newer`` pages stand in the log and are not looked at.
-
-    Only before the first connect. Free pages hold nothing, so what happened to them is no matter.
-    """
+    """Find pages that differ from what was written; ``newer`` and free ones do not count. Before the first connect."""
     passed = set(newer)
     found = []
     first = b""

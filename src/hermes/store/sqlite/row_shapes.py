@@ -178,10 +178,7 @@ def _typed(column: Column) -> Check:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise DamagedError where a row cannot be read, or says of somebody what cannot be.
-
-    For a file whose pages are not known by their checksums: SQLite looks at its structure alone.
-    """
+    """Raise DamagedError for an unreadable or impossible row: for files without page checksums."""
     for table in schema_repair.tables(connection):
         columns = schema_repair.columns(connection, table)
         try:

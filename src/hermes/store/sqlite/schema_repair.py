@@ -75,10 +75,7 @@ def mend(connection: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> 
 def mend_unless_known(
     connection: sqlite3.Connection, steps: Sequence[migrate.Migration], *, is_fresh: bool
 ) -> list[str]:
-    """``mend``, unless this schema was compared with these migrations before: that would be most of opening a file.
-
-    ``is_fresh``: the migrations have made it just now, so it lacks nothing.
-    """
+    """Mend unless this schema was compared before, which would be most of opening a file, or is fresh."""
     known = connection.execute("SELECT value FROM meta WHERE key = 'compared'").fetchone()
     if known == (_comparison(connection, steps),):
         return []

@@ -1,7 +1,7 @@
 """Index transcripts for full-text search, in a file that can be rebuilt.
 
-Plain blocking functions over one connection; ``agent.recall`` runs them off the loop. Trigrams find Chinese text too;
-a word of one or two letters is looked for without the index.
+Plain blocking functions over one connection; ``agent.session_search`` runs them off the loop. Trigrams find Chinese
+text too; a word of one or two letters is looked for without the index.
 """
 
 from __future__ import annotations
@@ -50,10 +50,7 @@ class IndexHit:
 
 
 def open_index(folder: Path) -> sqlite3.Connection:
-    """Open the index of this home, made anew where it is missing, damaged or of another version.
-
-    Raises GatewayError for one that is in use or cannot be read now: it is as good as it was.
-    """
+    """Open the index, rebuilt if missing, damaged or outdated. GatewayError, and no change, if it is in use."""
     path = folder / FILE
     try:
         return _opened(path)

@@ -18,6 +18,7 @@ from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS
 from hermes.store import home
 from hermes.store.db import Tx
+from hermes.store.private_files import write_private
 
 FILE = "sessions.json"
 WRITE_SECONDS = 10.0
@@ -58,7 +59,7 @@ class SessionIndex:
         entries = tx.all(_LATEST, _entry, most=MAX_SESSIONS)
         lines = [orjson.dumps(entry["session_key"]) + b": " + orjson.dumps(entry) for entry in entries if entry]
         home.make_private_folder(self._path.parent)
-        home.write_private(self._path, b"{\n" + b",\n".join(lines) + b"\n}\n")
+        write_private(self._path, b"{\n" + b",\n".join(lines) + b"\n}\n")
         self._is_due, self._written_at = False, self._clock()
 
 

@@ -81,11 +81,7 @@ class SidecarWriter:
         return self._index.due_in()
 
     def keep(self, tx: Tx, *, is_last: bool = False) -> None:
-        """Write down what is due. Runs in a thread of the database, over one snapshot.
-
-        What cannot be written holds up nothing else, and is tried again with the next change. ``is_last``: the index
-        too, which otherwise waits until it is its time.
-        """
+        """Write what is due from one snapshot; failures are retried at the next change. ``is_last``: the index too."""
         with self._keeping:  # two at once could write the same lines twice
             self._keep(tx, is_last=is_last)
 

@@ -117,10 +117,7 @@ class _Log:
 
 
 def lost_commits(database: Path) -> bool:
-    """Whether transactions that were committed to the log of this database cannot be read from it any more.
-
-    Only before the first connect: a connection would clear the log.
-    """
+    """Tell whether committed transactions are unreadable in the log. Before the first connect, which clears it."""
     log = database.with_name(database.name + "-wal")
     index = index_of(database)
     try:
@@ -209,10 +206,7 @@ def _readable_frames(database: Path, log: Path) -> int:
 
 
 def merge(database: Path, *, salts: bytes = b"", frames: int = 0) -> set[int]:
-    """Copy every sound frame of the log, also those behind a break, into the database; the log is then removed.
-
-    The first ``frames`` of a log with these ``salts`` are passed over. Returns the pages that were copied.
-    """
+    """Copy sound frames, also behind a break and past the first ``frames``, to the database; drop the log."""
     log = database.with_name(database.name + "-wal")
     copied: set[int] = set()
     try:

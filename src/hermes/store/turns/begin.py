@@ -1,7 +1,4 @@
-"""Begin a turn from the lane's queue, or resume one that a process left.
-
-``take`` is for a lane that is free, ``begin_next`` for one that is held already; both decide by the rules handed in.
-"""
+"""Begin or resume a turn: ``take`` for a free lane, ``begin_next`` for a held one; the rules are handed in."""
 
 from __future__ import annotations
 
@@ -38,10 +35,6 @@ class Pick:
     look_again_at: float | None = None
 
 
-def _tells_nobody(_session: Session, _language: str, _now: float) -> Sequence[Outgoing]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class BeginRules:
     """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason).
@@ -53,7 +46,7 @@ class BeginRules:
     pick: Callable[[Sequence[InboxRow], str, float], Pick]
     compose: Compose
     renews: Callable[[Session, float], str]
-    tell_renewed: Callable[[Session, str, float], Sequence[Outgoing]] = _tells_nobody
+    tell_renewed: Callable[[Session, str, float], Sequence[Outgoing]] = lambda _session, _language, _now: ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +112,7 @@ def begin_next(
     session_id: str,
     seen: HeldLane | None = None,
 ) -> BegunTurn | None:
-    """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None).
-
-    ``seen`` is the lane's row, where the claim of this same transaction has just read it.
-    """
+    """Resume the lane's open turn, else begin one, else let it sleep. ``seen``: the lane's row, if just read."""
     while True:
         lane, seen = seen or lanes.must_hold(tx, held), None
         look = _resume if lane.turn_id else _look_into_queue

@@ -60,11 +60,7 @@ _SLEEP = f"""
 
 
 def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bool:
-    """End the turn, its events and its open calls, store its replies, and give the lane back: one transaction.
-
-    True when the lane sleeps now; False when more is queued and the caller goes on with it. A turn that has
-    ended already is left as it is.
-    """
+    """End a turn, its events and calls, store replies and give the lane back at once. True: the lane sleeps now."""
     lane = tx.one(_ENDING_LANE, _EndingLane, key=held.key, token=held.token)
     if lane is None:
         raise lanes.LostClaim(held.key)
@@ -77,10 +73,7 @@ def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bo
 
 
 def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float, only: str = "") -> str:
-    """End a turn that nobody has in hand: it sleeps on an approval, or was left by a process that ended.
-
-    ``only`` names the turn that is meant. Returns the id of the turn that was ended, or ''.
-    """
+    """End a turn that nobody holds (asleep, or left by a dead process), if it is ``only``. Returns its id or ''."""
     # Written, not read: whoever claims the lane at this moment waits for us, or is here before us.
     held = tx.value(
         "UPDATE lanes SET token = token + 1 WHERE key = :lane AND owner IS NULL RETURNING turn_id", lane=lane

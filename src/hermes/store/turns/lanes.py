@@ -1,7 +1,4 @@
-"""Store the lane of a turn, as the worker that claimed it holds it.
-
-A worker shows its claim with every step of a turn, so one that lost its lane cannot write over its successor.
-"""
+"""Store a turn's lane for its worker; every step shows the claim, so a worker that lost it writes nothing."""
 
 from __future__ import annotations
 

@@ -17,11 +17,7 @@ from hermes.store.inbox import InboxRow, InboxState
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message made of one or more events; the turn belongs to whoever sent the last of them.
-
-    ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
-    itself asks on somebody's behalf.
-    """
+    """A user message of events; ``before``: lines of the request; ``person_id``: on whose behalf the gateway asks."""
 
     message: ChatMessage
     platform: str

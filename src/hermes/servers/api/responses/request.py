@@ -19,10 +19,7 @@ from hermes.servers.api.parse import Conversation
 
 @dataclass(frozen=True, slots=True)
 class ResponseRequest:
-    """A request as it was understood. ``said`` is the new input, ``history`` what the client says came before it.
-
-    ``echo`` are the fields that the response repeats as they were sent.
-    """
+    """``said`` is the new input, ``history`` what the client says came before, ``echo`` the repeated fields."""
 
     said: Conversation
     history: Conversation

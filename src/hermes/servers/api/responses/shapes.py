@@ -66,12 +66,13 @@ def new_response(
 def finished(response: Json, result: TurnResult, output: Sequence[Json], *, now: float) -> Json:
     """The same response in its final state."""
     status = status_of(result)
+    cut_by = "content_filter" if result.finish_reason == "content_filter" else "max_output_tokens"
     return {
         **response,
         "status": status,
         "completed_at": int(now) if status == "completed" else None,
         "error": error_of(result) if status == "failed" else None,
-        "incomplete_details": {"reason": _incomplete_reason(result)} if status == "incomplete" else None,
+        "incomplete_details": {"reason": cut_by} if status == "incomplete" else None,
         "output": list(output),
         "usage": usage_of(result.usage),
     }
@@ -82,10 +83,6 @@ def status_of(result: TurnResult) -> str:
     if result.is_completed:
         return "incomplete" if result.finish_reason in ("length", "content_filter") else "completed"
     return "failed" if result.state in results.FAILED_STATES else "cancelled"
-
-
-def _incomplete_reason(result: TurnResult) -> str:
-    return "content_filter" if result.finish_reason == "content_filter" else "max_output_tokens"
 
 
 def error_of(result: TurnResult) -> Json:
@@ -200,10 +197,7 @@ def for_stream(item: Json) -> Json:
 
 
 def last_of_stream(response: Json, clients_calls: frozenset[str]) -> Json:
-    """The response as its last event carries it: arguments of our own calls are trimmed.
-
-    Those of the client's calls are not: it is to run them, and many read them only here.
-    """
+    """Return the response of the last event: arguments of our own calls are trimmed, those of the client's are not."""
     output = [
         item if item.get("call_id") in clients_calls else _trimmed(for_stream(item)) for item in response["output"]
     ]

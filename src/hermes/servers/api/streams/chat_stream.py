@@ -95,7 +95,8 @@ class ChunkWriter:
 
     async def _choice(self, delta: Json, finish_reason: str | None = None, extras: Json | None = None) -> None:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        await self.stream.send({**self._chunk(), "choices": [choice], **self._no_usage(), **(extras or {})})
+        no_usage = {"usage": None} if self.wants_usage else {}
+        await self.stream.send({**self._chunk(), "choices": [choice], **no_usage, **(extras or {})})
 
     def _chunk(self) -> Json:
         return {
@@ -104,6 +105,3 @@ class ChunkWriter:
             "created": self.created,
             "model": self.model,
         }
-
-    def _no_usage(self) -> Json:
-        return {"usage": None} if self.wants_usage else {}
