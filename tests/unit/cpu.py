@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def cpu_seconds(call: Callable[[], object]) -> float:
-    """Return the CPU time of the call. Objects of other tests are not collected while it runs."""
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+@contextmanager
+def only_own_garbage() -> Iterator[None]:
+    """Keep the objects of other tests out of the collections that happen meanwhile."""
     gc.collect()
     gc.freeze()
-    began = time.process_time()
     try:
-        call()
-        return time.process_time() - began
+        yield
     finally:
         gc.unfreeze()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from hermes.core.secret import HIDDEN, Redactor, Secret
-from tests.unit.cpu import cpu_seconds
+from tests.unit.cpu import cpu_seconds, only_own_garbage
 
 ODD = 'pa/ss@w"ör\\d'
 LINES = [f"{letter * 64}" for letter in "abcd"]
@@ -68,7 +68,8 @@ BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 )
 def test_a_text_made_to_be_slow_is_looked_through_at_once(piece: str) -> None:
     hostile = f"{BEGIN}{piece * (500_000 // len(piece))} PRIVATE KEY-----"
-    assert cpu_seconds(lambda: (Redactor()(hostile), Redactor().mask(hostile.encode()))) < 2
+    with only_own_garbage():
+        assert cpu_seconds(lambda: (Redactor()(hostile), Redactor().mask(hostile.encode()))) < 2
 
 
 def test_two_keys_and_what_stands_between_them() -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 NOT_RUNNING = 3
 ANSWER_SECONDS = 5.0  # of silence: a gateway at work sends a sign of life every 2 s
-BACK_SECONDS = 15.0  # a worker that was killed is up again long before
+BACK_SECONDS = 30.0  # a worker that was killed is up again long before, on a busy machine too
 OWNER_SECONDS = 30.0  # another command that works alone here is let finish
 CHAT_SECONDS = 3.0  # a chat that works alone and was just opened begins to answer others
 SAY_AFTER_SECONDS = 1.5  # nobody waits longer without being told for what
