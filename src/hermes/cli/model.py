@@ -247,10 +247,10 @@ def _advice(loaded: Loaded, provider: str, failed: str) -> str:
     match failed:
         case "key":
             setting = explain(loaded, f"providers.{provider}.api_key")
-            now = (
-                f"It comes from {setting.winner} and ends in {setting.value}. " if known.api_keys else "There is none. "
-            )
-            return f"{now}Set another: {hermes} config set {setting.env[0]} -"
+            present = "There is none."
+            if known.api_keys:
+                present = f"It comes from {setting.winner} and ends in {setting.value}."
+            return f"{present} Set another: {hermes} config set {setting.env[0]} -"
         case "model name":
             return f"What {provider} offers: {hermes} model list, or its web page"
         case "quota":

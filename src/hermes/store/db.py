@@ -188,23 +188,11 @@ class Database(ABC):
         Raises what ``fn`` raised (its writes are then undone), or StoreIsDownError. A cancelled caller still
         waits for the outcome, so that nothing is committed behind its back.
         """
-        job: Job[T] = Job("write", fn, args, kwargs, self._loop.create_future())
-        self._submit(job)
-        try:
-            return await job.future  # type: ignore[no-any-return]
-        except asyncio.CancelledError:
-            await self._settled(job)
-            raise
+        return await self._finish(Job("write", fn, args, kwargs, self._loop.create_future()))
 
     async def alone(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A write that never rides in a group: pruning and other long ones."""
-        job: Job[T] = Job("alone", fn, args, kwargs, self._loop.create_future())
-        self._submit(job)
-        try:
-            return await job.future  # type: ignore[no-any-return]
-        except asyncio.CancelledError:
-            await self._settled(job)
-            raise
+        return await self._finish(Job("alone", fn, args, kwargs, self._loop.create_future()))
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``fn(tx, …)`` over one consistent snapshot. It may not write."""
@@ -215,17 +203,24 @@ class Database(ABC):
     async def claim(self, fn: Callable[..., T], /, *args: Any, if_gone: Callable[[Tx, T], object], **kwargs: Any) -> T:
         """Write; if the caller is cancelled meanwhile, ``if_gone(tx, result)`` gives back what was claimed."""
         job: Job[T] = Job("write", fn, args, kwargs, self._loop.create_future())
-        self._submit(job)
         try:
-            return await job.future  # type: ignore[no-any-return]
+            return await self._finish(job)
         except asyncio.CancelledError:
-            await self._settled(job)
             if job.error is None:
                 undo: Job[object] = Job("write", if_gone, (job.result,), {}, self._loop.create_future())
                 self._submit(undo)
                 await self._settled(undo)
                 if undo.error is not None:
                     log.warning("Claim not given back", extra={"reason": str(undo.error)})
+            raise
+
+    async def _finish(self, job: Job[T]) -> T:
+        """Submit a write and wait for it; a cancelled caller still waits for the outcome."""
+        self._submit(job)
+        try:
+            return await job.future  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            await self._settled(job)
             raise
 
     async def _settled(self, job: Job[Any]) -> None:
