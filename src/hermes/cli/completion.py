@@ -170,7 +170,7 @@ def _bash_cases(words: Mapping[str, CompletionWords], place: int) -> Iterator[st
 
 
 def _places(words: Mapping[str, CompletionWords], place: int) -> Iterator[tuple[str, str, bool]]:
-    """Return the words before the cursor, what can follow, and whether values can too. No verbs: ends in a space."""
+    """Return typed words, what can follow, and whether values can too; a command without verbs ends in a space."""
     for name, each in words.items():
         if place == 2:
             yield name, each.all(), (name, "") in VALUES

@@ -41,7 +41,7 @@ POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED", "string_agg")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Tell the owner: damage, replaced, journal, drift, locked, full, down, back (from the last three) or owner."""
+    """Something for the owner; ``kind``: damage, replaced, journal, drift, locked, full, down, back or owner."""
 
     kind: str
     text: str
