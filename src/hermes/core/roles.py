@@ -19,6 +19,23 @@ def at_least(role: PersonRole, needed: PersonRole) -> bool:
     return _RANK[role] >= _RANK[needed]
 
 
+def capped(role: str, *limits: str) -> str:
+    """Return the lowest of a role and its limits; '' among the limits is none.
+
+    A role of '' is nobody's and stays so. A word that is no role counts as a guest's.
+    """
+    if not role:
+        return ""
+    return min((_known(each) for each in (role, *limits) if each), key=_RANK.__getitem__).value
+
+
+def _known(role: str) -> PersonRole:
+    return PersonRole(role) if role in _VALUES else PersonRole.GUEST
+
+
+_VALUES = frozenset(role.value for role in PersonRole)
+
+
 class Action(StrEnum):
     TALK = "talk"  # ask the agent, and follow or stop what one asked oneself
     READ_OWN = "read_own"  # one's own sessions, runs and answers

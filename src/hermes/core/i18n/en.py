@@ -27,17 +27,15 @@ class Texts:
         "hermes pairing approve {platform} {code}\n"
         "(Is this your own bot? Then run it yourself, where Hermes runs. The code is good for an hour.)"
     )
-    TOO_MANY_STRANGERS = (
-        "Hi~ I don't recognize you yet, and several others are waiting to be let in. Please write again in an hour."
-    )
     SOMEBODY = "Somebody"
     STRANGER_AT_THE_DOOR = (
         "{who} would like to talk to me.\nLet them in with the button, or: hermes pairing approve {platform} {code}"
     )
     STRANGERS_QUEUE = (
-        "{who} would like to talk to me too, but others on {platform} are waiting already. "
-        "Decide about those first: hermes pairing list"
+        "{who} would like to talk to me too, and more may follow: many strangers write on {platform} in this hour. "
+        "I ask about no more of them here until it is over. See them all: hermes pairing list"
     )
+    CARD_GAVE_WAY = "Gave way to newer requests. By id: hermes pairing approve PLATFORM --user ID"
     LET_IN_BUTTON = "Approve"
     SEND_AWAY_BUTTON = "Refuse"
     LET_IN = "You're in! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."

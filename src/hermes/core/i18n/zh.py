@@ -101,10 +101,13 @@ class Chinese(Texts):
         "hermes pairing approve {platform} {code}\n"
         "（这是你自己的机器人？那就在运行 Hermes 的机器上自己执行一下。配对码一小时内有效。）"
     )
-    TOO_MANY_STRANGERS = "你好～我还不认识你，前面还有几位在等主人同意。请一小时后再发一条消息给我。"
     SOMEBODY = "有人"
     STRANGER_AT_THE_DOOR = "{who} 想和我聊天。\n点按钮同意，或运行：hermes pairing approve {platform} {code}"
-    STRANGERS_QUEUE = "{who} 也想和我聊天，不过 {platform} 上已经有人在排队。先处理他们：hermes pairing list"
+    STRANGERS_QUEUE = (
+        "{who} 也想和我聊天，可能还有更多：这一小时里 {platform} 上有很多陌生人来信。"
+        "这个小时内我不再逐个来问。查看全部：hermes pairing list"
+    )
+    CARD_GAVE_WAY = "已让位给更新的请求。按 ID 放行：hermes pairing approve PLATFORM --user ID"
     LET_IN_BUTTON = "同意"
     SEND_AWAY_BUTTON = "拒绝"
     LET_IN = "欢迎！有事尽管说，/help 看看我会什么。发 /sethome，提醒和通知就会发到这个聊天。"

@@ -441,6 +441,8 @@ def switch(tx: Tx, key: str, session_id: str, *, now: float) -> None:
         key=key,
         id=session_id,
     )
+    # Under two keys it would show the words of a private chat, which name no speaker, in a shared one.
+    tx.run("UPDATE lanes SET session_id = '' WHERE session_id = :id AND key <> :key", id=session_id, key=key)
     # Touched, so that no reset policy ends at once what somebody has just taken up.
     tx.run(
         "UPDATE sessions SET key = :key, ended_at = NULL, end_reason = '', updated_at = :now WHERE id = :id",

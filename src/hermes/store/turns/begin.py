@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import guess
+from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage
+from hermes.core.roles import PersonRole, capped
 from hermes.store import approvals, claims, inbox, outbox, people
 from hermes.store.chat_settings import NO_CHOICES, ChatSettings
 from hermes.store.claims import Claim
@@ -60,6 +62,7 @@ class BeginRules:
 class BegunTurn:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
+    ``role`` is the lowest of three: the sender's when the message was stored, the turn's at its begin, the person's.
     ``summary`` stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
     """
 
@@ -162,6 +165,7 @@ def _begin(
     prompt = queued.prompt
     known, renewed, outgoing = _session(tx, lane.session_id, prompt, rules, now)
     person = _writer(tx, prompt)
+    role = capped(person.role, *(row.role for row in queued.rows))
     turn = turns.insert(
         tx,
         turn_id,
@@ -170,6 +174,7 @@ def _begin(
         person_id=person.id or prompt.person_id,
         reply_to=prompt.reply_to,
         now=now,
+        role=role,
     )
     lanes.enter(tx, held.key, turn_id=turn_id, session_id=turn.session_id)
     prompts.take(tx, turn_id, queued.rows)
@@ -183,7 +188,7 @@ def _begin(
         renewed=renewed,
         prompt=prompt,
         event_ids=tuple(row.id for row in queued.rows),
-        role=person.role,
+        role=role,
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,
@@ -268,6 +273,8 @@ def _go_on(
     prompt = prompts.composed(tx, rules.compose, rows, now)
     talk = _context(tx, turn.session_id, prompt)
     person = turns.person_of(tx, turn)
+    # A turn of an older version has no role of its own, and may hold the words of several people.
+    limits = [turn.role] if turn.role else _roles_of_senders(tx, turn.lane, rows)
     return BegunTurn(
         held,
         turn,
@@ -276,10 +283,18 @@ def _go_on(
         is_resumed=True,
         prompt=prompt,
         event_ids=tuple(row.id for row in rows),
-        role=person.role,
+        role=capped(person.role, *limits),
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,
         has_lost_files=bool(lane.files_lost),
         language=person.language,
     )
+
+
+def _roles_of_senders(tx: Tx, lane: str, rows: Sequence[InboxRow]) -> list[str]:
+    """Return the roles of all who wrote these rows in a chat; a request names its person itself."""
+    platform = SessionKey.parse(lane).platform
+    senders = {row.sender_id for row in rows if row.kind != "request"}
+    found = [people.find(tx, platform, sender) for sender in sorted(senders)]
+    return [person.role if person is not None else PersonRole.GUEST.value for person in found]

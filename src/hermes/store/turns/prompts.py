@@ -9,7 +9,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Attachment, ChatMessage
 from hermes.core.requests import TurnOptions
-from hermes.core.roles import PersonRole
+from hermes.core.roles import PersonRole, capped
 from hermes.store import inbox, people
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
@@ -17,10 +17,10 @@ from hermes.store.inbox import InboxRow, InboxState
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message made of one or more events; the turn belongs to whoever sent the last of them.
+    """A user message made of one or more events of one sender, to whom the turn belongs.
 
     ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
-    itself asks on somebody's behalf.
+    itself asks on somebody's behalf. ``speaker`` is who the model reads as the writer, '' in a chat of one person.
     """
 
     message: ChatMessage
@@ -31,6 +31,7 @@ class Prompt:
     before: tuple[ChatMessage, ...] = ()
     options: TurnOptions | None = None
     person_id: str = ""
+    speaker: str = ""
 
 
 Compose = Callable[[Sequence[InboxRow]], Prompt]
@@ -60,7 +61,7 @@ def as_allowed(tx: Tx, row: InboxRow) -> InboxRow:
     if row.kind != "skill":
         return row
     person = people.find(tx, SessionKey.parse(row.lane).platform, row.sender_id)
-    is_guest = person is None or person.role == PersonRole.GUEST
+    is_guest = person is None or capped(person.role, row.role) == PersonRole.GUEST
     return replace(row, kind="message") if is_guest else row
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.core.roles import capped
 from hermes.core.turn import CallState
 from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.outbox_files import UNDELIVERED
 from hermes.store.sessions import transcripts
@@ -59,9 +62,10 @@ def tell_lost_files(
 # What is written while it runs
 
 
-def steering(tx: Tx, lane: str) -> tuple[str, bool]:
-    """The lane's busy mode, and whether something waits that is to steer the running turn whatever the mode."""
-    return lanes.busy_mode(tx, lane), any(row.kind == STEER for row in inbox.queued(tx, lane))
+def steering(tx: Tx, turn: Turn) -> tuple[str, bool]:
+    """The lane's busy mode, and whether something waits that is to steer this turn whatever the mode."""
+    marked = [row for row in inbox.queued(tx, turn.lane) if row.kind == STEER]
+    return lanes.busy_mode(tx, turn.lane), bool(_of_turns_person(tx, turn, marked))
 
 
 def steer(
@@ -69,17 +73,29 @@ def steer(
 ) -> ChatMessage | None:
     """Hand what arrived meanwhile to the running turn, as one more user message.
 
-    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone.
+    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone, and so is what anybody
+    else wrote, or the same person in a lower role: nobody's words run with the rights of another.
     """
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
-    rows = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
+    meant = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
+    rows = _of_turns_person(tx, turn, meant)
     prompt = prompts.composed(tx, compose, rows, now)
     if prompt is None:
         return None
     prompts.take(tx, turn.id, rows)
     transcripts.append(tx, turn.session_id, turn.id, [prompt.message], now=now)
     return prompt.message
+
+
+def _of_turns_person(tx: Tx, turn: Turn, rows: Sequence[InboxRow]) -> list[InboxRow]:
+    """Return the rows whose sender is the turn's person and had at least the turn's role when writing, and has now."""
+    platform = SessionKey.parse(turn.lane).platform
+    own: dict[str, bool] = {}
+    for sender in {row.sender_id for row in rows}:
+        is_own, is_below = inbox.standing(tx, platform, sender, turn.id)
+        own[sender] = is_own and not is_below
+    return [row for row in rows if own[row.sender_id] and capped(turn.role, row.role) == turn.role]
 
 
 # What the model asks for
