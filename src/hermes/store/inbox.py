@@ -147,11 +147,13 @@ def _accepted(tx: Tx, event: Incoming, turn: tuple[str, str, str], *, is_new: bo
 
 def standing(tx: Tx, platform: str, sender_id: str, turn_id: str) -> tuple[bool, bool]:
     """Say how a sender stands to a turn: whether it is their own, and whether their role is below the turn's."""
-    person = people.find(tx, platform, sender_id)
     found = tx.one("SELECT person_id, role FROM turns WHERE id = :id", lambda *row: row, id=turn_id)
-    if person is None or found is None:
+    if found is None:
         return False, True
     whose, needed = str(found[0]), str(found[1])
+    person = people.find(tx, platform, sender_id)
+    if person is None:  # nobody's words have no rights, and may join nobody's turn
+        return not whose, bool(needed)
     return person.id == whose, bool(needed) and capped(person.role, needed) != needed
 
 
