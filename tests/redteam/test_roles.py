@@ -278,6 +278,7 @@ async def test_what_waits_behind_a_question_is_not_joined_across_people(
 ) -> None:
     obeys(model)
     model.when("danger", calls_tools(("danger", {"text": "x"})))
+    model.when_told("said no|denied|not run", "Done.")
     async with start(**OPEN) as gateway:
         await has_roles(gateway)
         says(telegram, OWNER, "danger")
@@ -459,7 +460,6 @@ async def test_what_the_owner_allowed_for_longer_is_asked_again_for_everybody_el
         says(telegram, OWNER, f"/approve {code_in(await question(telegram))} {scope}")
         await ended(gateway, 1)
         says(telegram, attacker, "scribble")
-        await question(telegram, 2)
         assert (await turn_is(gateway, "waiting")).person_id == f"p_telegram_{attacker}"
     assert len(dangers(tmp_path)) == 1
 
