@@ -44,7 +44,7 @@ def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started:
         out(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
     try:
         if _wait_connected(home, page):
-            _first_person(home, page, ask)
+            let_in_first_person(home, page, ask)
     except GatewayError as error:
         out(f"! Written, but the gateway cannot be asked from here: {error}")
 
@@ -91,7 +91,7 @@ def _link(page: PlatformPage) -> str:
     return page.manifest.link.format(name=page.name.removeprefix("@")) if page.manifest.link and page.name else ""
 
 
-def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None:
+def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None:
     """Whoever sets it up is let in here and now; everybody later by a code."""
     platform = page.manifest.id
     is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)
