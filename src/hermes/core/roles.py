@@ -29,6 +29,17 @@ def capped(role: str, *limits: str) -> str:
     return min((_known(each) for each in (role, *limits) if each), key=_RANK.__getitem__).value
 
 
+def is_outranked(heard: str, role: PersonRole) -> bool:
+    """Tell whether a turn has more rights than somebody whose words stand in its conversation.
+
+    Admins may allow everything that touches the machine, so their words ask for no more than they have.
+    """
+    if not heard:
+        return False
+    other = _known(heard)
+    return _RANK[other] < _RANK[role] and not at_least(other, PersonRole.ADMIN)
+
+
 def _known(role: str) -> PersonRole:
     return PersonRole(role) if role in _VALUES else PersonRole.GUEST
 

@@ -470,6 +470,7 @@ class Texts:
     ASK_READ_KEYS = "May I read {path}? Keys lie there, and the model's provider would see them."
     ASK_SEND = "Send this to {targets}?\n{text}"
     ASK_SKILL = "May I {action} the skill {name!r}, which everybody's agent reads here?"
+    ASK_SHARED = "Use {name}? Somebody with fewer rights ({role}) writes in this conversation too, so I ask first."
     ASK_BROKEN = "Run {name}? (Its own rule for when to ask has failed.)"
     CLARIFY = "A number, or your own words."
     WHERE_FILES = "files in {folder}"

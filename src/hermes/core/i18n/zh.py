@@ -505,6 +505,7 @@ class Chinese(Texts):
     ASK_READ_KEYS = "可以读 {path} 吗？那里有密钥，模型的服务商会看到。"
     ASK_SEND = "把这段话发到 {targets}？\n{text}"
     ASK_SKILL = "可以对技能 {name!r} 做 {action} 吗？这里所有人的助手都会读它。"
+    ASK_SHARED = "使用 {name}？这个对话里也有权限较低的人（{role}）在发言，所以我先问一下。"
     ASK_BROKEN = "运行 {name}？（它自己的提问规则出错了。）"
     CLARIFY = "回数字，或者直接说。"
     WHERE_FILES = "（{folder} 里的文件）"

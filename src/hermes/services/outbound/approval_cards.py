@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hermes.core.approval import ApprovalState, Scope, button_data
+from hermes.core.approval import SHARED, ApprovalState, Scope, button_data
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
@@ -61,6 +61,8 @@ def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
     if not question.subject:
         return ((once, deny),)
     session = Button(words.APPROVE_SESSION_BUTTON, button_data(question.id, allow=True, scope=Scope.SESSION))
+    if question.subject.startswith(SHARED):
+        return ((once, session), (deny,))
     always = Button(words.APPROVE_ALWAYS_BUTTON, button_data(question.id, allow=True, scope=Scope.ALWAYS))
     return ((once, session), (always, deny))
 

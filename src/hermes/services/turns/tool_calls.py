@@ -48,7 +48,7 @@ class Calls:
         self._parts.bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
             agreed = await self._agreed(call)
-            context = self._parts.context_of(work, call.id)
+            context = self._parts.context_of(work, call.id, call.name)
             output = await self._parts.toolbox.call(call.name, call.arguments, context, agreed)
             outcome = ASKED if output.asks else "ok"
         except ToolError as error:

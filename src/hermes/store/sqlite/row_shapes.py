@@ -78,6 +78,7 @@ CHECKS: Mapping[str, Check] = {
     "lanes.turn_id": _matches(rf"(t_{_ID})?"),
     "sessions.id": _matches(_ID),
     "sessions.key": _matches(_LANE),
+    "sessions.heard": _one_of("", *PersonRole),
     "transcript.session_id": _matches(_ID),
     "transcript.kind": _one_of("message", "revision", "undo"),
     "transcript.body": _is_json,

@@ -63,7 +63,8 @@ class BegunTurn:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
     ``role`` is the lowest of three: the sender's when the message was stored, the turn's at its begin, the person's.
-    ``summary`` stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
+    ``heard`` is the lowest role of all who wrote in this conversation, where several can; '' elsewhere. ``summary``
+    stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
     """
 
     claim: Claim
@@ -75,6 +76,7 @@ class BegunTurn:
     prompt: Prompt | None = None
     event_ids: tuple[str, ...] = ()
     role: str = ""
+    heard: str = ""
     person_name: str = ""
     summary: str = ""
     choices: ChatSettings = NO_CHOICES
@@ -163,7 +165,8 @@ def _begin(
     now: float,
 ) -> BegunTurn:
     prompt = queued.prompt
-    known, renewed, outgoing = _session(tx, lane.session_id, prompt, rules, now)
+    present, renewed, outgoing = _session(tx, lane.session_id, prompt, rules, now)
+    known = present.id if present is not None else ""
     person = _writer(tx, prompt)
     role = capped(person.role, *(row.role for row in queued.rows))
     turn = turns.insert(
@@ -179,6 +182,9 @@ def _begin(
     lanes.enter(tx, held.key, turn_id=turn_id, session_id=turn.session_id)
     prompts.take(tx, turn_id, queued.rows)
     talk = _join(tx, turn, prompt, is_new=not known, now=now)
+    heard = present.heard if present is not None else ""
+    if prompt.speaker and not SessionKey.parse(held.key).person:
+        heard = transcripts.hear(tx, turn.session_id, role or PersonRole.GUEST.value)
     return BegunTurn(
         held,
         turn,
@@ -189,6 +195,7 @@ def _begin(
         prompt=prompt,
         event_ids=tuple(row.id for row in queued.rows),
         role=role,
+        heard=heard,
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,
@@ -200,21 +207,21 @@ def _begin(
 
 def _session(
     tx: Tx, current: str, prompt: Prompt, rules: BeginRules, now: float
-) -> tuple[str, str, Sequence[Outgoing]]:
-    """The session to go on with, '' for a new one; why it is new ('' if it is the first), and what is said of that."""
+) -> tuple[Session | None, str, Sequence[Outgoing]]:
+    """The session to go on with, None for a new one; why it is new ('' for the first), and what is said of that."""
     known = transcripts.get(tx, current) if current else None
     if known is None:
-        return "", "", ()
+        return None, "", ()
     reason = rules.renews(known, now)
     if not reason:
-        return known.id, "", ()
+        return known, "", ()
     transcripts.end(tx, known.id, reason=reason, now=now)
     outgoing: Sequence[Outgoing] = ()
     if known.seq:
         language = _writer(tx, prompt).language or guess("", prompt.message.text)
         outgoing = rules.tell_renewed(known, language, now)
     outbox.enqueue(tx, outgoing, now=now)
-    return "", reason, outgoing
+    return None, reason, outgoing
 
 
 def _writer(tx: Tx, prompt: Prompt) -> Person:
@@ -284,6 +291,7 @@ def _go_on(
         prompt=prompt,
         event_ids=tuple(row.id for row in rows),
         role=capped(person.role, *limits),
+        heard=transcripts.heard(tx, turn.session_id),
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hermes.core.approval import SHARED
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, Usage
 from hermes.core.roles import capped
@@ -110,19 +111,21 @@ def add_step(
     *,
     usage: Usage,
     origin: str = "",
+    is_mixed: bool = False,
     now: float,
 ) -> list[StoredCall]:
     """Append what the model said and the calls it asks for; questions go out in the same transaction.
 
     A call that a standing grant covers is allowed instead of asked about. ``origin`` is the lane in whose session
-    grants are given, where the turn was handed its task by another one.
+    grants are given, where the turn was handed its task by another one. ``is_mixed``: people of lower roles write in
+    the conversation, so only what was allowed with that in view is allowed for longer.
     """
     lanes.must_hold(tx, held)
     transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     step = turn.steps + 1
     _count_step(tx, turn, step, usage)
     for position, new in enumerate(new_calls):
-        state = _ask(tx, turn, new, origin, now)
+        state = _ask(tx, turn, new, origin, now, is_mixed=is_mixed)
         tool_calls.insert(tx, turn, step, position, new, state, now)
     return tool_calls.of_step(tx, turn.id, step)
 
@@ -140,18 +143,20 @@ def _count_step(tx: Tx, turn: Turn, step: int, usage: Usage) -> None:
     )
 
 
-def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float) -> CallState:
+def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float, *, is_mixed: bool) -> CallState:
     """Put the question of a call, unless it needs none or somebody has answered its kind for longer."""
     if new.approval is None:
         return CallState.PROPOSED
     asked = replace(new.approval, session_id=_session_of_grants(tx, turn, origin))
-    grant = grants.covering(
-        tx,
-        person_id=turn.person_id,
-        session_id=asked.session_id,
-        subject=asked.subject,
-        touches_host=asked.touches_host,
-    )
+    grant = None
+    if not is_mixed or asked.subject.startswith(SHARED):
+        grant = grants.covering(
+            tx,
+            person_id=turn.person_id,
+            session_id=asked.session_id,
+            subject=asked.subject,
+            touches_host=asked.touches_host,
+        )
     place = {"lane": turn.lane, "turn_id": turn.id, "tool_call_id": new.id}
     if grant is not None:
         by, scope = f"grant {grant.id}", grant.scope
