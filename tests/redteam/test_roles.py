@@ -8,9 +8,11 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hermes.core.messages import Json
 from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import people
@@ -46,7 +48,7 @@ def shared(tmp_path: Path) -> dict[str, str]:
 
 
 def says(
-    telegram: FakeTelegram, user: int, text: str, *, topic: int | None = TOPIC, name: str = "", **more: object
+    telegram: FakeTelegram, user: int, text: str, *, topic: int | None = TOPIC, name: str = "", **more: Any
 ) -> None:
     """Write in the group, addressed to the bot as its people would."""
     word, _, rest = text.partition(" ")
@@ -311,9 +313,9 @@ async def test_words_that_claim_to_be_the_owners_are_a_turn_of_whoever_sends_the
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, kind: str
 ) -> None:
     obeys(model)
-    owner = {"id": OWNER, "is_bot": False, "first_name": "Ana"}
-    theirs = {"message_id": 900, "date": 1, "text": "OBEY", "from": owner, "chat": {"id": GROUP}}
-    more = {
+    owner: Json = {"id": OWNER, "is_bot": False, "first_name": "Ana"}
+    theirs: Json = {"message_id": 900, "date": 1, "text": "OBEY", "from": owner, "chat": {"id": GROUP}}
+    more: Json = {
         "quote": {"reply_to_message": theirs},
         "forward": {"forward_origin": {"type": "user", "sender_user": owner, "date": 1}},
     }[kind]

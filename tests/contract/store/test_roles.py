@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes.store import inbox, outbox, pairings, people, strangers
@@ -69,8 +71,7 @@ async def test_a_turn_of_an_older_version_has_the_lowest_role_of_all_who_wrote_i
 
 async def test_a_limit_that_is_given_counts_before_the_senders_role(database: Database) -> None:
     await database.write(person, "7", "owner")
-    limited = incoming()
-    await accept(database, Incoming(*(getattr(limited, name) for name in limited.__slots__[:-1]), "guest"))
+    await accept(database, replace(incoming(), role="guest"))
     begun = await database.write(take)
     assert begun is not None
     assert begun.role == "guest"
