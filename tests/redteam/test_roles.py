@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import Json
 from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
@@ -157,7 +158,7 @@ async def test_a_steer_into_the_owners_turn_is_a_turn_of_its_writer(
 ) -> None:
     async with owner_at_work(start, telegram, model, topic=topic) as gateway:
         says(telegram, attacker, "/steer OBEY", topic=topic)
-        await stored(gateway, 2)
+        await telegram.wait_for(lambda: telegram.texts(GROUP) == [ENGLISH.WAITS_IN_LINE], SECONDS)
         goes_on(tmp_path)
         assert await was_obeyed(tmp_path) == [only_as(attacker)]
         await ended(gateway, 2)
@@ -443,6 +444,18 @@ async def test_words_planted_in_the_history_make_the_owners_turn_ask_before_it_a
         assert revealed(tmp_path) == []
         telegram.user_presses(card, "Deny", user=OWNER, name="Ana")
         await ended(gateway, 2)
+    assert revealed(tmp_path) == []
+
+
+async def test_lines_overheard_in_a_group_make_the_owners_turn_ask_before_it_acts(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    obeys_the_whole_talk(model)
+    async with start(**OPEN, TELEGRAM_GROUP_CONTEXT_LINES="3") as gateway:
+        await has_roles(gateway)
+        telegram.user_says(PLANTED, chat=GROUP, user=STRANGER, name="Sam", thread=TOPIC)
+        says(telegram, OWNER, "hello")
+        await turn_is(gateway, "waiting")
     assert revealed(tmp_path) == []
 
 

@@ -126,6 +126,7 @@ class PromptBuilder:
             files,
             options=options,
             speaker=speaker(last, rows[-1].role) if is_named(last) else "",
+            overhears=any(message.group_context for message in messages),
         )
 
 

@@ -48,7 +48,8 @@ def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tupl
     """
     if not rows:
         return (), None
-    rows = _of_first_sender(rows)
+    if len(rows) > 1:
+        rows = _of_first_sender(rows)
     group = first_group(rows) if mode is BusyMode.QUEUE or _stands_alone(rows[0]) else _joined(rows)
     ready_at = min(max(row.ready_at for row in group), group[0].received_at + MAX_JOIN_SECONDS)
     return (group, None) if ready_at <= now else ((), ready_at)

@@ -24,9 +24,11 @@ def capped(role: str, *limits: str) -> str:
 
     A role of '' is nobody's and stays so. A word that is no role counts as a guest's.
     """
-    if not role:
-        return ""
-    return min((_known(each) for each in (role, *limits) if each), key=_RANK.__getitem__).value
+    lowest = role if role in _VALUES or not role else PersonRole.GUEST.value
+    for limit in limits:
+        if limit and limit != lowest and lowest:  # mostly they are the same
+            lowest = min(lowest, _known(limit).value, key=lambda each: _RANK[_known(each)])
+    return lowest
 
 
 def is_outranked(heard: str, role: PersonRole) -> bool:

@@ -183,7 +183,9 @@ def _begin(
     prompts.take(tx, turn_id, queued.rows)
     talk = _join(tx, turn, prompt, is_new=not known, now=now)
     heard = present.heard if present is not None else ""
-    if prompt.speaker and not SessionKey.parse(held.key).person:
+    if prompt.overhears:
+        heard = transcripts.hear(tx, turn.session_id, PersonRole.GUEST.value)  # anybody may have said that
+    elif prompt.speaker and not SessionKey.parse(held.key).person:
         heard = transcripts.hear(tx, turn.session_id, role or PersonRole.GUEST.value)
     return BegunTurn(
         held,

@@ -21,6 +21,7 @@ class Prompt:
 
     ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
     itself asks on somebody's behalf. ``speaker`` is who the model reads as the writer, '' in a chat of one person.
+    ``overhears``: lines of a group that were not for us come along with it.
     """
 
     message: ChatMessage
@@ -32,6 +33,7 @@ class Prompt:
     options: TurnOptions | None = None
     person_id: str = ""
     speaker: str = ""
+    overhears: bool = False
 
 
 Compose = Callable[[Sequence[InboxRow]], Prompt]
