@@ -13,6 +13,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import Button
 from hermes.core.roles import PersonRole
+from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.db import Tx
@@ -134,6 +135,25 @@ async def test_a_full_list_keeps_nobody_out_the_oldest_gives_way_and_a_crowd_is_
         approval = await gateway.pairings.approve("telegram", code, by="cli", is_at_machine=True)
         assert approval.pairing.user_id == "200"
         assert await code_of(telegram, 999, name="Again")
+
+
+@pytest.mark.parametrize("is_waiting", [True, False], ids=["waiting", "never wrote"])
+async def test_the_command_line_lets_in_by_id_and_only_who_waits_may_be_the_first_owner(
+    start: Start, telegram: FakeTelegram, is_waiting: bool
+) -> None:
+    class Silent:
+        async def event(self, told: object) -> None:
+            raise AssertionError(told)
+
+    async with start() as gateway:
+        if is_waiting:
+            await code_of(telegram, ANA)
+        verbs = PairingVerbs(gateway.pairings)
+        told = await verbs.approve({"platform": "telegram", "user": str(ANA)}, Silent())
+        assert (told["user"], told["state"], told["is_first_owner"]) == (str(ANA), "approved", is_waiting)
+        telegram.user_says("hello", chat=ANA)
+        await answered(telegram, "echo: hello")
+        assert await role_of(gateway, ANA) == ("owner" if is_waiting else "user")
 
 
 async def test_five_wrong_codes_lock_a_platform_except_for_the_machine_itself(

@@ -127,7 +127,7 @@ def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[st
 
     No code and no name is shown before: anybody may write first, under any name, and would be taken for the owner.
     """
-    ask.say("Somebody wrote. The answer on your phone holds a code; it proves that it was you.")
+    ask.say("Somebody wrote. The code in the answer on your phone proves that it was you.")
     for _ in range(CODE_TRIES):
         typed = ask.line("Code on your phone (Enter: later)")
         if not typed:
@@ -135,7 +135,7 @@ def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[st
         found = next((one for one in _waiting(home, platform) if is_same(one["code"], typed)), None)
         if found is not None:
             return found
-        ask.say("  No request has this code. Read it again, or write to it once more for a new one.")
+        ask.say("  No request has this code. Read it again, or write once more for a new one.")
     return None
 
 
