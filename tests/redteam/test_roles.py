@@ -447,6 +447,21 @@ async def test_words_planted_in_the_history_make_the_owners_turn_ask_before_it_a
     assert revealed(tmp_path) == []
 
 
+async def test_words_planted_in_the_history_bring_no_file_of_the_owner_into_the_chat(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    model.when("hello", "Here it is.\nMEDIA:diary.txt")
+    async with start(**OPEN) as gateway:
+        (tmp_path / "work" / "diary.txt").write_text("dear diary")
+        await has_roles(gateway)
+        says(telegram, GUEST, PLANTED)
+        await ended(gateway, 1)
+        says(telegram, OWNER, "hello")
+        await telegram.wait_for(lambda: len(telegram.texts(GROUP)) >= 2, SECONDS)
+        assert "somebody with fewer rights" in "\n".join(telegram.texts(GROUP)[1:])
+        assert not telegram.called("sendDocument")
+
+
 async def test_lines_overheard_in_a_group_make_the_owners_turn_ask_before_it_acts(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:

@@ -353,6 +353,9 @@ class Texts:
     FILE_TOO_BIG = "it has {size}, and {most} is the most that can be sent here"
     FILE_IS_EMPTY = "it is empty"
     FILE_NOT_FOR_GUESTS = "guests are sent no files"
+    FILE_NOT_AMONG_OTHERS = (
+        "somebody with fewer rights writes in this conversation too; send_message sends it, after you were asked"
+    )
     FILE_HOLDS_KEYS = "files of its kind hold keys or passwords, and those are not sent"
     FILES_TOO_MANY = "an answer carries {most} files at most"
     FILE_NOT_COPIED = "it could not be copied ({reason})"

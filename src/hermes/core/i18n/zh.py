@@ -393,6 +393,7 @@ class Chinese(Texts):
     FILE_TOO_BIG = "它有 {size}，这里最多能发 {most}"
     FILE_IS_EMPTY = "它是空的"
     FILE_NOT_FOR_GUESTS = "访客不能收文件"
+    FILE_NOT_AMONG_OTHERS = "这个对话里也有权限较低的人在发言；用 send_message 可以发送，我会先问你"
     FILE_HOLDS_KEYS = "这类文件存有密钥或密码，不会发送"
     FILES_TOO_MANY = "一条回答最多带 {most} 个文件"
     FILE_NOT_COPIED = "复制不了（{reason}）"

@@ -172,4 +172,5 @@ class TurnServices:
             on_behalf_of=work.origin,
             depth=work.options.depth,
             words=work.words,
+            is_among_others=work.is_mixed and not name,
         )
