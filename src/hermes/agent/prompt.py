@@ -115,7 +115,8 @@ class PromptBuilder:
             return _prompt_of_request(codec.load_request(rows[-1].body))
         messages = [codec.load_message(row.body) for row in rows]
         last = messages[-1]
-        text = "\n".join(spoken(message, row.role) for message, row in zip(messages, rows, strict=True))
+        head = speaker(last, rows[-1].role) if is_named(last, rows[-1].lane) else ""
+        text = "\n".join(under(head, spoken(message)) if head else spoken(message) for message in messages)
         files = tuple(item for message in messages for item in message.attachments)
         options = TurnOptions(folder=last.folder) if last.folder else None
         return Prompt(
@@ -125,7 +126,7 @@ class PromptBuilder:
             last.message_id,
             files,
             options=options,
-            speaker=speaker(last, rows[-1].role) if is_named(last) else "",
+            speaker=head,
             overhears=any(message.group_context for message in messages),
         )
 
@@ -172,14 +173,17 @@ def _prompt_of_request(request: AgentRequest) -> Prompt:
     )
 
 
-def is_named(message: InboundMessage) -> bool:
-    """Tell whether the model is told who wrote it: where more than one person can write."""
-    return message.session_key.kind is not ChatKind.DM
+def is_named(message: InboundMessage, lane: str) -> bool:
+    """Tell whether the model is told who wrote it: in groups, where there is a name or several people can write."""
+    if message.session_key.kind is ChatKind.DM:
+        return False
+    return bool(message.sender_name) or not SessionKey.parse(lane).person
 
 
 def speaker(message: InboundMessage, role: str) -> str:
     """Return who wrote a message: a name, which anybody may choose, then role and id, which nobody may.
 
+    ``role`` is the writer's, as it was stored with the message.
     The name loses what could end it and go on as the head of another message.
     """
     name = one_line(unicodedata.normalize("NFKC", message.sender_name[: 4 * MAX_NAME_CHARS]), MAX_NAME_CHARS)
@@ -208,8 +212,8 @@ def without_head(text: str) -> str:
 _HEAD = re.compile(r"\A[^:()\n]{1,100} \((?:owner|admin|user|guest)? ?[^()\n]{0,100}\): ")
 
 
-def spoken(message: InboundMessage, role: str = "") -> str:
-    """One message as the model reads it. ``role`` is the writer's, as it was stored with the message."""
+def spoken(message: InboundMessage) -> str:
+    """One message as the model reads it, without its head."""
     parts = []
     if message.group_context:
         said = [
@@ -226,8 +230,7 @@ def spoken(message: InboundMessage, role: str = "") -> str:
     )
     if message.text:
         parts.append(message.text)
-    text = "\n".join(parts)
-    return under(speaker(message, role), text) if is_named(message) else text
+    return "\n".join(parts)
 
 
 def window(history: Sequence[ChatMessage], most: int = WINDOW_CHARACTERS) -> list[ChatMessage]:

@@ -20,6 +20,7 @@ from hermes.agent.prompt import (
     quoted,
     speaker,
     spoken,
+    under,
     window,
     with_short_results,
     without_head,
@@ -149,7 +150,8 @@ def in_group(text: str, name: str = "Gil") -> InboundMessage:
 
 @given(st.text(), st.text(max_size=200))
 def test_only_the_first_line_of_a_group_message_stands_where_a_head_may_stand(text: str, name: str) -> None:
-    first, *others = spoken(in_group(text, name), "guest").splitlines()
+    message = in_group(text, name)
+    first, *others = under(speaker(message, "guest"), spoken(message)).splitlines()
     assert re.match(r"[^:()]+ \(guest 9\): ", f"{first} ")
     assert all(line.startswith("  ") for line in others)
 
@@ -162,6 +164,6 @@ def test_a_name_stays_a_name(name: str) -> None:
 
 def test_a_message_whose_event_is_forgotten_is_read_back_without_its_head() -> None:
     said = "first\n  indented\nlast"
-    assert without_head(spoken(in_group(said), "owner")) == said
-    assert without_head(spoken(in_group(said))) == said
+    for role in ("owner", ""):
+        assert without_head(under(speaker(in_group(said), role), said)) == said
     assert without_head("no head: here\n  at all") == "no head: here\n  at all"
