@@ -80,8 +80,12 @@ async def test_a_group_that_is_not_wanted_gets_no_word_and_its_people_are_logged
             clock.advance(3601)
             telegram.user_says(f"@{telegram.username} hello", chat=GROUP, user=BEN, name="Ben")
             await refused(3)
-        unknown = [record for record in caplog.records if record.message == f"Unauthorized user: {BEN}"]
-        assert [vars(record)["platform"] for record in unknown] == ["telegram"] * 2
+
+            async def are_logged() -> bool:  # after they were stored
+                unknown = [record for record in caplog.records if record.message == f"Unauthorized user: {BEN}"]
+                return [vars(record)["platform"] for record in unknown] == ["telegram"] * 2
+
+            await until(are_logged)
         assert telegram.sent == []
 
 
