@@ -656,6 +656,16 @@ async def test_a_turn_that_waits_for_an_answer_goes_on_with_the_role_it_began_wi
         assert await was_obeyed(tmp_path) == [only_as(BEN)]
 
 
+async def test_a_turn_that_runs_loses_the_role_that_its_person_loses(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    async with owner_at_work(start, telegram, model) as gateway:
+        model.when_told("lingering", calls_tools(("reveal", {"text": "attack"})))
+        await becomes(gateway, OWNER, PersonRole.GUEST)
+        goes_on(tmp_path)
+        assert await was_obeyed(tmp_path) == [("guest", f"p_telegram_{OWNER}")]
+
+
 async def test_a_turn_that_waits_loses_the_role_that_its_person_loses(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:
