@@ -18,12 +18,14 @@ from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.db import Tx
+from tests.fakes.discord import FakeDiscord
 from tests.fakes.model import FakeModel, calls_tools, messages_in
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.tools import GO_ON, REVEALED
 from tests.integration.conftest import USER, Start, crash
 from tests.integration.test_about_commands import configure
+from tests.integration.test_discord_gateway import environ as discord_environ
 from tests.integration.watching import SECONDS, all_turns, calls, code_in, dangers, question, turn_is, until
 
 OWNER, ADMIN, BEN, GUEST, STRANGER = USER, 6, 8, 9, 10
@@ -717,3 +719,23 @@ platforms:
             await has_roles(gateway)
             work.user_says("OBEY", chat=GUEST, name="Ana")
             assert await was_obeyed(tmp_path) == [only_as(GUEST)]
+
+
+async def test_a_question_that_is_asked_again_on_another_platform_is_not_of_whoever_has_that_id_there(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    """Ben's id on Discord is the owner's on Telegram, and Ben is on both."""
+    obeys(model)
+    async with FakeDiscord() as discord, start(**OPEN, **discord_environ(discord)) as gateway:
+        await has_roles(gateway)
+        await discord.wait_for(lambda: discord.sockets == 1, SECONDS)
+        discord.user_says("OBEY", user=OWNER)
+        await was_obeyed(tmp_path)
+        await ended(gateway, 1)
+        await gateway.db.write(people.link, "discord", str(OWNER), f"p_telegram_{BEN}")
+        await gateway.db.write(lambda tx: tx.run("UPDATE turns SET person_id = :id", id=f"p_telegram_{BEN}"))
+        [turn] = await all_turns(gateway)
+        telegram.user_says(f"/resume {turn.session_id}", chat=BEN, name="Ben")
+        await telegram.wait_for(lambda: bool(telegram.texts(BEN)), SECONDS)
+        telegram.user_says("/retry", chat=BEN, name="Ben")
+        assert (await was_obeyed(tmp_path, 2))[1] == only_as(BEN)

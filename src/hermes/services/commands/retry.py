@@ -30,7 +30,8 @@ async def retry(ctx: CommandContext) -> str:
     def again(row: InboxRow | None, said: str) -> tuple[str, str]:
         if row is None:
             return "message", codec.dump(_spoken_anew(ctx, said))
-        return row.kind, codec.dump(_moved_here(codec.load_message(row.body), key))
+        message = replace(codec.load_message(row.body), sender_id=ctx.sender_id)
+        return row.kind, codec.dump(_moved_here(message, key))
 
     # The lane is woken when this command has been answered, so that the new answer stands below.
     retried = await ctx.services.db.write(

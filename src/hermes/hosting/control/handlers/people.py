@@ -75,7 +75,8 @@ class PeopleVerbs:
         return await self._db.read(_everybody)
 
     async def role(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{person, role}``: ``person`` is an id or ``platform:user``. Counts from their next message on."""
+        """``{person, role}``: ``person`` is an id or ``platform:user``. More counts from their next message on,
+        less at once."""
         role = _role(args)
         return await self._db.write(_set_role, _word(args, "person"), role)
 
