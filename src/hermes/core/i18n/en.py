@@ -80,6 +80,10 @@ class Texts:
         "/approve {code}, /approve {code} session (no more questions of this kind in this session), "
         "/approve {code} always, or /deny {code} [reason]. Good for {span}, then I go on without it."
     )
+    APPROVAL_ANSWER_SHARED = (
+        "/approve {code}, /approve {code} session (no more questions about this tool until /new), "
+        "or /deny {code} [reason]. Good for {span}, then I go on without it."
+    )
     APPROVAL_BUTTONS = "Press a button, or type {typed}"
     APPROVAL_TAKES_ADMIN = "It touches this machine, so an admin or the owner must answer."
     APPROVAL_TIMEOUTS = (

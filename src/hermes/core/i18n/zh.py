@@ -145,6 +145,10 @@ class Chinese(Texts):
         "/approve {code} 同意，/approve {code} session 同意且本次会话不再问同类的事，"
         "/approve {code} always 以后都同意，/deny {code} [理由] 拒绝。{span}内有效，过后我就不做这一步了。"
     )
+    APPROVAL_ANSWER_SHARED = (
+        "/approve {code}、/approve {code} session（到 /new 为止不再问这个工具），或 /deny {code} [原因]。"
+        "{span}内有效，过时我就不做这件事，继续往下。"
+    )
     APPROVAL_BUTTONS = "点按钮，或输入 {typed}"
     APPROVAL_TAKES_ADMIN = "这会动到这台机器，要由管理员或主人来答复。"
     APPROVAL_TIMEOUTS = "我问了 {count} 次都没人答复，就先停在这里，什么也没运行。你在的时候说一声，我再问。"

@@ -50,6 +50,8 @@ def render_question(words: Texts, *, name: str, arguments: str, question: str, w
 
 def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
+    if question.subject.startswith(SHARED):
+        form = words.APPROVAL_ANSWER_SHARED
     told = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
     return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
