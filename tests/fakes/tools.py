@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
@@ -13,6 +14,7 @@ from hermes.store.db import Tx
 
 DONE = "danger.txt"
 GO_ON = "go-on.txt"
+REVEALED = "revealed.txt"
 NEVER = "never"
 
 
@@ -110,3 +112,15 @@ def think_long(_: ToolContext, seconds: float) -> ApprovalNeed | None:
 async def weigh(_: ToolContext, seconds: float) -> str:
     """Do something whose rule takes long to decide."""
     return f"Weighed for {seconds} s."
+
+
+@tool(toolset="test", repeatable=False, role=PersonRole.GUEST)
+async def reveal(ctx: ToolContext, text: str) -> str:
+    """Note with whose rights this turn runs."""
+
+    def append() -> None:
+        with ctx.inside(REVEALED).open("a", encoding="utf-8") as file:
+            file.write(json.dumps([text, ctx.role.value, ctx.person_id]) + "\n")
+
+    await asyncio.to_thread(append)
+    return "Revealed."

@@ -13,6 +13,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import Button
 from hermes.core.roles import PersonRole
+from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.db import Tx
@@ -115,17 +116,44 @@ async def test_the_owner_hears_of_a_stranger_whose_first_request_could_not_be_to
         await telegram.wait_for(lambda: any("Ana" in text for text in said_to(telegram, USER)), SECONDS)
 
 
-async def test_a_fourth_who_waits_is_asked_to_come_back_and_the_owner_is_told(
+async def test_a_full_list_keeps_nobody_out_the_oldest_gives_way_and_a_crowd_is_told_of_once(
     start: Start, telegram: FakeTelegram
 ) -> None:
     async with start(**HOME) as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
         for number in range(rules.MAX_WAITING):
             await code_of(telegram, 100 + number, name=f"N{number}")
-        telegram.user_says("me too", chat=200, name="Late")
-        await telegram.wait_for(lambda: bool(said_to(telegram, 200)), SECONDS)
-        assert "write again in an hour" in said_to(telegram, 200)[0]
-        await telegram.wait_for(lambda: any("waiting already" in text for text in said_to(telegram, USER)), SECONDS)
-        assert len(await gateway.pairings.waiting()) == rules.MAX_WAITING
+        code = await code_of(telegram, 200, name="Late")
+        waiting = await gateway.pairings.waiting()
+        assert [one.pairing.user_id for one in waiting] == [str(101 + n) for n in range(rules.MAX_WAITING - 1)] + [
+            "200"
+        ]
+        await telegram.wait_for(lambda: any("Gave way" in text for text in said_to(telegram, USER)), SECONDS)
+        cards = said_to(telegram, USER)
+        assert sum("would like to talk to me." in text for text in cards) == rules.MAX_CARDS
+        assert sum("many strangers" in text for text in cards) == 1
+        approval = await gateway.pairings.approve("telegram", code, by="cli", is_at_machine=True)
+        assert approval.pairing.user_id == "200"
+        assert await code_of(telegram, 999, name="Again")
+
+
+@pytest.mark.parametrize("is_waiting", [True, False], ids=["waiting", "never wrote"])
+async def test_the_command_line_lets_in_by_id_and_only_who_waits_may_be_the_first_owner(
+    start: Start, telegram: FakeTelegram, is_waiting: bool
+) -> None:
+    class Silent:
+        async def event(self, told: object) -> None:
+            raise AssertionError(told)
+
+    async with start() as gateway:
+        if is_waiting:
+            await code_of(telegram, ANA)
+        verbs = PairingVerbs(gateway.pairings)
+        told = await verbs.approve({"platform": "telegram", "user": str(ANA)}, Silent())
+        assert (told["user"], told["state"], told["is_first_owner"]) == (str(ANA), "approved", is_waiting)
+        telegram.user_says("hello", chat=ANA)
+        await answered(telegram, "echo: hello")
+        assert await role_of(gateway, ANA) == ("owner" if is_waiting else "user")
 
 
 async def test_five_wrong_codes_lock_a_platform_except_for_the_machine_itself(

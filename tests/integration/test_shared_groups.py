@@ -21,7 +21,7 @@ async def test_two_people_of_a_group_hear_nothing_of_each_other(
     async with start(**IN_GROUPS) as gateway:
         await say(telegram, "my secret is seven", USER)
         await say(telegram, "what is it?", OTHER)
-        assert heard(model) == ["u8: what is it?"]
+        assert heard(model) == ["u8 (user 8): what is it?"]
         assert "seven" not in await say(telegram, "/history", OTHER)
         assert (await say(telegram, "/resume last", OTHER)).startswith("You have no conversation")
         keys = sorted(session.key for session in await newest(gateway))
@@ -33,7 +33,7 @@ async def test_a_thread_is_shared_by_all_in_it(start: Start, telegram: FakeTeleg
     async with start(**IN_GROUPS) as gateway:
         await say(telegram, "one", USER, thread=5)
         await say(telegram, "two", OTHER, thread=5)
-        assert heard(model) == ["u7: one", "u8: two"]
+        assert heard(model) == ["u7 (user 7): one", "u8 (user 8): two"]
         [session] = await newest(gateway)
         assert session.key == f"agent:main:telegram:group:{GROUP}:t=5"
 
@@ -49,15 +49,15 @@ async def test_a_group_is_shared_when_the_owner_says_so_and_keeps_private_talks_
         assert (await say(telegram, "/sessions", USER)).startswith("Nothing was said here before.")
         await say(telegram, "one", USER)
         await say(telegram, "two", OTHER)
-        assert heard(model) == ["u7: one", "u8: two"]
+        assert heard(model) == ["u7 (user 7): one", "u8 (user 8): two"]
         for name in ("Private", "2"):
             assert (await say(telegram, f"/resume {name}", USER)).startswith("You have no conversation")
         await say(telegram, "/new", OTHER)
         await say(telegram, "three", USER)
-        assert heard(model) == ["u7: three"]
+        assert heard(model) == ["u7 (user 7): three"]
         assert (await say(telegram, "/resume last", OTHER)).startswith("Taken up:")
         await say(telegram, "four", USER)
-        assert heard(model) == ["u7: one", "u8: two", "u7: four"]
+        assert heard(model) == ["u7 (user 7): one", "u8 (user 8): two", "u7 (user 7): four"]
         assert "needs" not in await say(telegram, "/status", OTHER)
         in_group = [session for session in await newest(gateway) if ":group:" in session.key]
         assert {session.key for session in in_group} == {f"agent:main:telegram:group:{GROUP}"}

@@ -6,17 +6,22 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
+from hermes.core.roles import PersonRole
 
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """One part of a task. ``key`` names it for good: asked for twice, after a crash, it is done once."""
+    """One part of a task. ``key`` names it for good: asked for twice, after a crash, it is done once.
+
+    ``role`` is that of the turn which hands the part on: the part never has more.
+    """
 
     key: str
     task: str
     person_id: str
     origin: SessionKey
     depth: int
+    role: PersonRole
 
 
 @dataclass(frozen=True, slots=True)

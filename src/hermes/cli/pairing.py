@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.core.errors import GatewayError
 from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   hermes pairing list                              requests with their codes, and approved people
   hermes pairing approve telegram K7QPM3XW         takes effect in the running gateway at once
+  hermes pairing approve telegram --user 5550142   by id: also when the code was lost in a crowd
   hermes pairing revoke telegram 5550142           withdraw access from the next message on
   hermes pairing clear-pending telegram            discard waiting requests; people may ask again
 """
 
 VERBS = {
     "list": "list waiting requests and approved people",
-    "approve": "approve the request with this code",
+    "approve": "approve the request with this code, or the person with this id",
     "revoke": "withdraw a person's access",
     "clear-pending": "discard the waiting requests",
 }
@@ -35,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         added[verb].add_argument("platform", nargs="?", default="", help="only this platform")
     for verb in ("approve", "revoke"):
         added[verb].add_argument("platform", help="telegram, weixin, ...")
-    added["approve"].add_argument("code", help="the pairing code the person was shown")
+    added["approve"].add_argument("code", nargs="?", default="", help="the pairing code the person was shown")
+    added["approve"].add_argument("--user", default="", metavar="ID", help="the person's id on that platform instead")
     added["revoke"].add_argument("user", help="the person's id on that platform")
 
 
@@ -51,7 +54,14 @@ def run(args: argparse.Namespace) -> int:
                 decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in answer["decided"]]
                 lines += ["Decided:", *decided] if decided else []
             case "approve":
-                answer = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
+                if bool(args.code) == bool(args.user):
+                    raise GatewayError(
+                        "Give the code or the id, one of them: hermes pairing approve PLATFORM CODE, "
+                        "or hermes pairing approve PLATFORM --user ID"
+                    )
+                answer = client.ask(
+                    "pairing.approve", {"platform": args.platform, "code": args.code, "user": args.user}
+                )
                 first = " First to be approved here, so they are the owner." if answer["is_first_owner"] else ""
                 lines = [f"✓ {_who(answer)} may talk now.{first} Nothing to restart."]
             case "revoke":

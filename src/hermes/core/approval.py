@@ -27,6 +27,17 @@ class Scope(StrEnum):
     ALWAYS = "always"
 
 
+SHARED = "shared conversation: "
+"""How the subject of a question begins that is put because people of lower roles write in the conversation too."""
+
+
+def reach_of(scope: Scope, subject: str) -> Scope:
+    """Return how far an answer can reach: one about a shared conversation ends with the conversation."""
+    if not subject:
+        return Scope.ONCE
+    return Scope.SESSION if scope is Scope.ALWAYS and subject.startswith(SHARED) else scope
+
+
 _SCOPE_WORDS = {
     "once": Scope.ONCE,
     "session": Scope.SESSION,

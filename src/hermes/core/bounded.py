@@ -42,3 +42,28 @@ class Throttle:
 
     def forget(self, key: Hashable) -> None:
         self._at.pop(key, None)
+
+
+class Quota:
+    """Says yes ``count`` times in so many seconds for each key. Bounded as ``Throttle`` is."""
+
+    def __init__(self, count: int, seconds: float, most: int = MOST_KEYS) -> None:
+        self._count = count
+        self._seconds = seconds
+        self._taken = BoundedDict[Hashable, tuple[float, int]](most)
+
+    def has_room(self, key: Hashable, now: float) -> bool:
+        return self._now(key, now)[1] < self._count
+
+    def take(self, key: Hashable, now: float) -> bool:
+        """Take one of them, and say whether there was one."""
+        since, taken = self._now(key, now)
+        if taken >= self._count:
+            return False
+        self._taken[key] = since, taken + 1
+        return True
+
+    def _now(self, key: Hashable, now: float) -> tuple[float, int]:
+        since, taken = self._taken.get(key, (now, 0))
+        # A clock that was set back begins anew, as one that has gone on far enough does.
+        return (since, taken) if 0 <= now - since < self._seconds else (now, 0)

@@ -30,6 +30,10 @@ class Arrived(Protocol):
     def ready_at(self) -> float: ...
     @property
     def received_at(self) -> float: ...
+    @property
+    def sender_id(self) -> str: ...
+    @property
+    def role(self) -> str: ...
 
 
 Row = TypeVar("Row", bound=Arrived)
@@ -38,20 +42,46 @@ Row = TypeVar("Row", bound=Arrived)
 def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tuple[Sequence[Row], float | None]:
     """Return the rows to join, or none and when to look again.
 
-    A row that is likely to go on carries a later ``ready_at``; it is waited for, but never longer than
-    MAX_JOIN_SECONDS after the first row came, however much keeps arriving.
+    All of them are of one sender in one role: the prompt runs with that person's rights, files and grants. A row that
+    is likely to go on carries a later ``ready_at``; it is waited for, but never longer than MAX_JOIN_SECONDS after the
+    first row came, however much keeps arriving.
     """
     if not rows:
         return (), None
+    if len(rows) > 1:
+        rows = _of_first_sender(rows)
     group = first_group(rows) if mode is BusyMode.QUEUE or _stands_alone(rows[0]) else _joined(rows)
     ready_at = min(max(row.ready_at for row in group), group[0].received_at + MAX_JOIN_SECONDS)
     return (group, None) if ready_at <= now else ((), ready_at)
 
 
+def _of_first_sender(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows before the first of another sender or role, and the announced continuations behind it.
+
+    What somebody else writes between the parts of a message does not tear the message apart.
+    """
+    first = rows[0]
+    group: list[Row] = []
+    is_split = False
+    for row in rows:
+        if row.sender_id != first.sender_id or row.role != first.role:
+            is_split = True
+        elif not is_split or _continues(group[-1], row):
+            group.append(row)
+        else:
+            break
+    return group if is_split else rows
+
+
+def _continues(row: Arrived, following: Arrived) -> bool:
+    """Tell whether a row announced that more may come, and the following one came in time."""
+    return row.received_at < row.ready_at >= following.received_at
+
+
 def first_group(rows: Sequence[Row]) -> Sequence[Row]:
     """Return the first message and its continuations, while each announced that more may come."""
     end = 1
-    while end < len(rows) and rows[end - 1].received_at < rows[end - 1].ready_at >= rows[end].received_at:
+    while end < len(rows) and _continues(rows[end - 1], rows[end]):
         end += 1
     return rows[:end]
 

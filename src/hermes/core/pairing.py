@@ -10,8 +10,10 @@ ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """No look-alikes: no 0 and O, no 1, I and L."""
 CODE_LENGTH = 8
 LIVE_SECONDS = 3600.0
-MAX_WAITING = 3
-"""Strangers who wait at one time on one platform; another one is asked to come back later."""
+MAX_WAITING = 20
+"""Requests that wait at one time on one account; the oldest unanswered one gives way to the next."""
+MAX_CARDS = 5
+"""Strangers of one account that the owner is asked about within an hour; a crowd after that is told of once."""
 WRONG_CODES = 5
 LOCK_SECONDS = 900.0
 

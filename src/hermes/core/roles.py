@@ -19,6 +19,36 @@ def at_least(role: PersonRole, needed: PersonRole) -> bool:
     return _RANK[role] >= _RANK[needed]
 
 
+def capped(role: str, *limits: str) -> str:
+    """Return the lowest of a role and its limits; '' among the limits is none.
+
+    A role of '' is nobody's and stays so. A word that is no role counts as a guest's.
+    """
+    lowest = role if role in _VALUES or not role else PersonRole.GUEST.value
+    for limit in limits:
+        if limit and limit != lowest and lowest:  # mostly they are the same
+            lowest = min(lowest, _known(limit).value, key=lambda each: _RANK[_known(each)])
+    return lowest
+
+
+def is_outranked(heard: str, role: PersonRole) -> bool:
+    """Tell whether a turn has more rights than somebody whose words stand in its conversation.
+
+    Admins may allow everything that touches the machine, so their words ask for no more than they have.
+    """
+    if not heard:
+        return False
+    other = _known(heard)
+    return _RANK[other] < _RANK[role] and not at_least(other, PersonRole.ADMIN)
+
+
+def _known(role: str) -> PersonRole:
+    return PersonRole(role) if role in _VALUES else PersonRole.GUEST
+
+
+_VALUES = frozenset(role.value for role in PersonRole)
+
+
 class Action(StrEnum):
     TALK = "talk"  # ask the agent, and follow or stop what one asked oneself
     READ_OWN = "read_own"  # one's own sessions, runs and answers

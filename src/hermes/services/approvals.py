@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from hermes.core.approval import ApprovalState, Scope, may_answer, was_written_after
+from hermes.core.approval import ApprovalState, Scope, may_answer, reach_of, was_written_after
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
@@ -160,7 +160,7 @@ class Approvals:
             role=PersonRole(person.role),
         ):
             return Answered(AnswerOutcome.NOT_YOURS, approval, was_asked=person.id == approval.asked_of), ()
-        reach = scope if allow and approval.subject else Scope.ONCE
+        reach = reach_of(scope, approval.subject) if allow else Scope.ONCE
         who = person.name or (THE_OWNER if platform == LOCAL else person.id)
         taken = approvals.answer(
             tx, approval_id, allow=allow, by=who, reason=reason, now=now, scope=reach.value if allow else ""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
 from hermes.services.memory_trim import MemoryTrim
-from hermes.store import clock_change, inbox, outbox
+from hermes.store import clock_change, inbox, outbox, strangers
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 LOOKS_PER_SWEEP = 12
 KEYS_LIVE_SECONDS = 30 * 86400.0
+STRANGERS_LIVE_SECONDS = 7 * 86400.0
 SET_BACK_SECONDS = 1.0  # less is a clock that is being adjusted, not set
 
 
@@ -54,5 +55,6 @@ class Janitor:
         now = self._clock.now()
         await self._db.alone(outbox.expire_parked, now=now)
         await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
+        await self._db.alone(strangers.forget, before=now - STRANGERS_LIVE_SECONDS)
         for sweep in self._also:
             await sweep()

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import claims
+from hermes.core.roles import capped
+from hermes.store import claims, people
 from hermes.store.db import Tx
 
 
@@ -25,7 +26,10 @@ class InboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """An event that was judged and is ready to be stored. ``keys`` are scoped already."""
+    """An event that was judged and is ready to be stored. ``keys`` are scoped already.
+
+    ``role`` limits the turn that the event begins; '' stands for the role that its sender has when it is stored.
+    """
 
     id: str
     keys: tuple[str, ...]
@@ -38,17 +42,23 @@ class Incoming:
     state: InboxState
     ready_at: float
     reason: str = ""
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of one event. ``turn_id`` is the turn its lane was in, if any."""
+    """What became of one event. ``turn_id`` is the turn its lane was in, if any.
+
+    ``is_own``: that turn is the sender's, who may steer it. ``is_below``: the sender has a lower role than the turn.
+    """
 
     event_id: str
     is_new: bool
     turn_id: str = ""
     turn_state: str = ""
     busy_mode: str = ""
+    is_own: bool = True
+    is_below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +75,10 @@ class InboxRow:
     received_at: float
     ready_at: float
     settled_at: float | None
+    role: str = ""
 
 
-COLUMNS = "id, lane, seq, kind, sender_id, body, state, reason, turn_id, received_at, ready_at, settled_at"
+COLUMNS = "id, lane, seq, kind, sender_id, body, state, reason, turn_id, received_at, ready_at, settled_at, role"
 
 
 def accept(tx: Tx, events: Sequence[Incoming], *, now: float) -> list[Accepted]:
@@ -91,9 +102,11 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
     tx.run(
         """
         INSERT INTO inbox (id, lane, seq, platform, account, kind, sender_id, body, state, reason,
-                           received_at, ready_at, settled_at)
+                           received_at, ready_at, settled_at, role)
         VALUES (:id, :lane, :seq, :platform, :account, :kind, :sender_id, :body, :state, :reason,
-                :now, :ready_at, :settled_at)
+                :now, :ready_at, :settled_at, COALESCE(NULLIF(:role, ''), (
+                    SELECT people.role FROM person_accounts JOIN people ON people.id = person_accounts.person_id
+                    WHERE person_accounts.platform = :platform AND person_accounts.user_id = :sender_id), ''))
         ON CONFLICT (id) DO NOTHING
         """,
         id=event.id,
@@ -109,8 +122,9 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
         now=now,
         ready_at=event.ready_at,
         settled_at=now if event.state in (InboxState.REFUSED, InboxState.SET_ASIDE) else None,
+        role=event.role,
     )
-    return Accepted(event.id, True, *turn)
+    return _accepted(tx, event, turn, is_new=True)
 
 
 def _accepted_before(tx: Tx, event: Incoming) -> Accepted:
@@ -120,7 +134,27 @@ def _accepted_before(tx: Tx, event: Incoming) -> Accepted:
     """
     row = get(tx, event.id)
     turn, _ = _lane_now(tx, event.lane)
-    return Accepted(event.id, row is not None and row.state == event.state, *turn)
+    return _accepted(tx, event, turn, is_new=row is not None and row.state == event.state)
+
+
+def _accepted(tx: Tx, event: Incoming, turn: tuple[str, str, str], *, is_new: bool) -> Accepted:
+    """Add whose turn the lane is in. Only a queued event joins or ends a turn, so only there it is looked for."""
+    turn_id = turn[0]
+    if not turn_id or event.state is not InboxState.QUEUED:
+        return Accepted(event.id, is_new, *turn)
+    return Accepted(event.id, is_new, *turn, *standing(tx, event.platform, event.sender_id, turn_id))
+
+
+def standing(tx: Tx, platform: str, sender_id: str, turn_id: str) -> tuple[bool, bool]:
+    """Say how a sender stands to a turn: whether it is their own, and whether their role is below the turn's."""
+    found = tx.one("SELECT person_id, role FROM turns WHERE id = :id", lambda *row: row, id=turn_id)
+    if found is None:
+        return False, True
+    whose, needed = str(found[0]), str(found[1])
+    person = people.find(tx, platform, sender_id)
+    if person is None:  # nobody's words have no rights, and may join nobody's turn
+        return not whose, bool(needed)
+    return person.id == whose, bool(needed) and capped(person.role, needed) != needed
 
 
 def _remember(tx: Tx, event: Incoming, now: float) -> bool:

@@ -68,6 +68,29 @@ def waiting(tx: Tx, platform: str = "", *, since: float) -> list[Pairing]:
     )
 
 
+def pending_of(tx: Tx, platform: str, account: str) -> list[Pairing]:
+    """All undecided requests of one account, the oldest first; those whose code is too old are among them."""
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM pairings WHERE state = 'pending' AND platform = :platform AND account = :account
+        ORDER BY asked_at, user_id
+        """,  # noqa: S608
+        Pairing,
+        platform=platform,
+        account=account,
+    )
+
+
+def forget(tx: Tx, platform: str, user_id: str) -> bool:
+    """Drop an undecided request. What was decided about somebody stays."""
+    dropped = tx.run(
+        "DELETE FROM pairings WHERE platform = :platform AND user_id = :user_id AND state = 'pending'",
+        platform=platform,
+        user_id=user_id,
+    )
+    return dropped == 1
+
+
 def decided(tx: Tx, platform: str = "") -> list[Pairing]:
     return tx.all(
         f"""

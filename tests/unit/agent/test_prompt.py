@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +18,15 @@ from hermes.agent.prompt import (
     Surroundings,
     newest_half,
     quoted,
+    speaker,
+    spoken,
+    under,
     window,
     with_short_results,
+    without_head,
 )
-from hermes.core.keys import SessionKey
-from hermes.core.messages import ChatMessage, Role, ToolCall
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
 from hermes.core.roles import PersonRole
 from tests.fakes.model import complaint_about
 
@@ -135,3 +141,29 @@ def test_a_summary_stands_before_the_lines_after_it() -> None:
     told = PromptBuilder().messages(SCENE, [ChatMessage(Role.USER, "go on")], summary="short")
     assert [message.role for message in told] == [Role.SYSTEM, Role.USER, Role.USER]
     assert told[1].text.endswith("\nshort")
+
+
+def in_group(text: str, name: str = "Gil") -> InboundMessage:
+    key = SessionKey("telegram", ChatKind.GROUP, "-100", "5")
+    return InboundMessage((), key, "9", text, datetime.fromtimestamp(0, UTC), sender_name=name)
+
+
+@given(st.text(), st.text(max_size=200))
+def test_only_the_first_line_of_a_group_message_stands_where_a_head_may_stand(text: str, name: str) -> None:
+    message = in_group(text, name)
+    first, *others = under(speaker(message, "guest"), spoken(message)).splitlines()
+    assert re.match(r"[^:()]+ \(guest 9\): ", f"{first} ")
+    assert all(line.startswith("  ") for line in others)
+
+
+@given(st.text(max_size=200))
+def test_a_name_stays_a_name(name: str) -> None:
+    head = speaker(in_group("hi", name), "guest")
+    assert re.fullmatch(r"[^:()\n]{1,61} \(guest 9\)", head)
+
+
+def test_a_message_whose_event_is_forgotten_is_read_back_without_its_head() -> None:
+    said = "first\n  indented\nlast"
+    for role in ("owner", ""):
+        assert without_head(under(speaker(in_group(said), role), said)) == said
+    assert without_head("no head: here\n  at all") == "no head: here\n  at all"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.roles import Action, PersonRole, at_least, may
+from hermes.core.roles import Action, PersonRole, at_least, capped, is_outranked, may
 
 ROLES = st.sampled_from(list(PersonRole))
 ACTIONS = st.sampled_from(list(Action))
@@ -45,3 +45,35 @@ def test_more_trust_never_takes_anything_away(one: PersonRole, other: PersonRole
 @given(ACTIONS)
 def test_the_owner_may_do_everything(action: Action) -> None:
     assert may(PersonRole.OWNER, action)
+
+
+@given(ROLES, st.lists(ROLES))
+def test_a_capped_role_is_the_lowest_of_all(role: PersonRole, limits: list[PersonRole]) -> None:
+    lowest = PersonRole(capped(role, *limits))
+    assert lowest in (role, *limits)
+    assert all(at_least(each, lowest) for each in (role, *limits))
+
+
+def test_no_limit_limits_nothing_nobody_stays_nobody_and_a_word_that_is_no_role_is_a_guests() -> None:
+    assert capped("owner", "", "") == "owner"
+    assert capped("", "owner") == ""
+    assert capped("owner", "root") == "guest"
+    assert capped("emperor") == "guest"
+
+
+@pytest.mark.parametrize(
+    "heard, role, is_so",
+    [
+        ("", PersonRole.OWNER, False),
+        ("owner", PersonRole.OWNER, False),
+        ("admin", PersonRole.OWNER, False),
+        ("user", PersonRole.OWNER, True),
+        ("guest", PersonRole.ADMIN, True),
+        ("guest", PersonRole.USER, True),
+        ("user", PersonRole.USER, False),
+        ("guest", PersonRole.GUEST, False),
+        ("damaged", PersonRole.USER, True),
+    ],
+)
+def test_a_turn_outranks_whoever_has_fewer_rights_and_is_no_admin(heard: str, role: PersonRole, is_so: bool) -> None:
+    assert is_outranked(heard, role) == is_so

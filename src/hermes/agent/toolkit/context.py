@@ -50,6 +50,7 @@ class ToolContext:
     ``started_group`` is called with the process group of every process a tool starts, so that it dies with its turn.
     ``words`` are the texts in the person's language; texts for the model stay English.
     ``depth`` counts nested subtasks: 0 in a turn that a person started.
+    ``is_among_others``: nobody was asked, and people of lower roles write in the conversation: no file goes out.
     """
 
     call_id: str
@@ -65,6 +66,7 @@ class ToolContext:
     on_behalf_of: SessionKey | None = None
     depth: int = 0
     words: Texts = ENGLISH
+    is_among_others: bool = False
 
     @property
     def origin(self) -> SessionKey:

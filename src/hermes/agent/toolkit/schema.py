@@ -41,6 +41,7 @@ class Mark:
     seconds: float
     role: PersonRole
     is_at_hand: bool
+    is_personal: bool = True
 
 
 def tool(
@@ -51,15 +52,17 @@ def tool(
     seconds: float = TOOL_SECONDS,
     role: PersonRole = PersonRole.USER,
     is_at_hand: bool = False,
+    is_personal: bool = True,
 ) -> Callable[[F], F]:
     """Mark an async function as a tool; nothing is registered anywhere.
 
     ``repeatable``: running it again after a crash does no harm. ``seconds`` bounds one call. ``role`` is the lowest
     that may use it. ``is_at_hand``: offered with every request; the others are found through ``find_tools``.
+    ``is_personal``: the call reaches what is the person's own: files, the machine, conversations elsewhere.
     """
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, Mark(toolset, repeatable, approval, seconds, role, is_at_hand))
+        setattr(function, _MARK, Mark(toolset, repeatable, approval, seconds, role, is_at_hand, is_personal))
         return function
 
     return mark

@@ -168,11 +168,20 @@ class Toolbox:
         """Tell whether a call that a crash interrupted may run again; an unknown tool only fails again."""
         return name not in self._tools or self._tools[name].mark.repeatable
 
-    def approval(self, name: str, arguments: str, context: ToolContext) -> ApprovalNeed | None:
-        """Return the question to ask before this call; None when none, or when the call cannot run."""
+    def is_personal(self, name: str) -> bool:
+        """Tell whether a call reaches what is the person's own; of an unknown tool nothing better is known."""
+        return name not in self._tools or self._tools[name].mark.is_personal
+
+    def approval(
+        self, name: str, arguments: str, context: ToolContext, otherwise: ApprovalNeed | None = None
+    ) -> ApprovalNeed | None:
+        """Return the question to ask before this call; None when none, or when the call cannot run.
+
+        ``otherwise`` is asked where the tool's own rule has no question.
+        """
         try:
             wanted = self._for(name, context)
-            return self._need(wanted, wanted.parse(arguments), context)
+            return self._need(wanted, wanted.parse(arguments), context) or otherwise
         except ToolError:
             return None  # ``call`` checks again before anything runs, and the model reads the error
 

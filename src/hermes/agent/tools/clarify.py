@@ -13,7 +13,7 @@ QUESTION_CHARACTERS = 2000
 CHOICE_CHARACTERS = 300
 
 
-@tool(toolset="talk", role=PersonRole.GUEST)
+@tool(toolset="talk", role=PersonRole.GUEST, is_personal=False)
 async def clarify(ctx: ToolContext, question: str, choices: list[str] | None = None) -> ToolOutput:
     """Ask the user one question, with up to 6 choices, and end your turn; their next message is the answer.
 

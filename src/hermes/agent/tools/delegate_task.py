@@ -27,7 +27,7 @@ async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
     if ctx.depth >= MAX_DEPTH:
         raise ToolError("This task was itself handed on, as deep as that goes. Do it yourself, step by step.")
     subtasks = [
-        Subtask(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1)
+        Subtask(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1, ctx.role)
         for number, task in enumerate(wanted)
     ]
     ends = await delegation.run(subtasks)

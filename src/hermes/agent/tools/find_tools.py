@@ -10,7 +10,7 @@ from hermes.agent.toolkit.toolsets import FINDING
 from hermes.core.roles import PersonRole
 
 
-@tool(toolset=FINDING, role=PersonRole.GUEST)
+@tool(toolset=FINDING, role=PersonRole.GUEST, is_personal=False)
 async def find_tools(ctx: ToolContext, need: str) -> str:
     """Find further tools by need, in English; they can be used from your next step on."""
     others = ctx.parts.get(Toolbox).further(ctx.origin, ctx.role)

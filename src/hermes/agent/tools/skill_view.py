@@ -14,7 +14,7 @@ from hermes.core.errors import ToolError
 MAX_LINES = 1000
 
 
-@tool(toolset="skills", is_at_hand=True)
+@tool(toolset="skills", is_at_hand=True, is_personal=False)
 async def skill_view(ctx: ToolContext, name: str, file: str = "", first_line: int = 1) -> str:
     """Read a skill (written know-how) before work it fits; `file` reads one of its further files."""
     if first_line < 1:

@@ -11,7 +11,7 @@ from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
 
 
-@tool(toolset="skills")
+@tool(toolset="skills", is_personal=False)
 async def skills_list(ctx: ToolContext, category: str = "") -> str:
     """List the skills there are, with what each is for; `category` narrows it down.
 

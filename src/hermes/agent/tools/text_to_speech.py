@@ -22,7 +22,7 @@ SENT = "Said aloud: the voice message is on its way to this chat. Do not repeat 
 SENT_AS_FILE = "Said aloud: the sound is on its way to this chat as a file. Do not repeat its words in your reply."
 
 
-@tool(toolset="voice", seconds=240)
+@tool(toolset="voice", seconds=240, is_personal=False)
 async def text_to_speech(ctx: ToolContext, text: str) -> ToolOutput:
     """Say a text aloud, as a voice message to this chat. Only when the person wants to hear something.
 

@@ -9,7 +9,7 @@ from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 
 
-@tool(toolset="planning", role=PersonRole.GUEST)
+@tool(toolset="planning", role=PersonRole.GUEST, is_personal=False)
 async def todo(ctx: ToolContext, items: list[Item] | None = None, merge: bool = False) -> ToolOutput:
     """Keep a list of things to do for longer work. Without `items`, show it.
 

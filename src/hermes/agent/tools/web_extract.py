@@ -14,7 +14,7 @@ from hermes.core.roles import PersonRole
 PIECE_BYTES = 40_000
 
 
-@tool(toolset="web", seconds=150, is_at_hand=True)
+@tool(toolset="web", seconds=150, is_at_hand=True, is_personal=False)
 async def web_extract(ctx: ToolContext, url: str, first_char: int = 0) -> str:
     """Read a web page, a text, JSON or a PDF from the internet as plain text with its links.
 

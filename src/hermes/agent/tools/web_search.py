@@ -9,7 +9,7 @@ from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
 
 
-@tool(toolset="web", seconds=40, is_at_hand=True)
+@tool(toolset="web", seconds=40, is_at_hand=True, is_personal=False)
 async def web_search(ctx: ToolContext, query: str, count: int = 8) -> str:
     """Search the web. Returns titles, addresses and a few words of each; read a page with web_extract.
 

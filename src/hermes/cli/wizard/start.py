@@ -11,6 +11,7 @@ from hermes.cli.support.program_name import command_name
 from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
+from hermes.core.pairing import is_same
 from hermes.hosting.control import client as control
 from hermes.hosting.terminal import out
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 20.0
 LOOK_SECONDS = 0.2
 KNOCK_SECONDS = 600.0
+CODE_TRIES = 5
 CONNECTED = "connected"
 PASSING = frozenset({"connecting", ""})
 
@@ -42,7 +44,7 @@ def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started:
         out(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
     try:
         if _wait_connected(home, page):
-            _first_person(home, page, ask)
+            let_in_first_person(home, page, ask)
     except GatewayError as error:
         out(f"! Written, but the gateway cannot be asked from here: {error}")
 
@@ -89,7 +91,7 @@ def _link(page: PlatformPage) -> str:
     return page.manifest.link.format(name=page.name.removeprefix("@")) if page.manifest.link and page.name else ""
 
 
-def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None:
+def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None:
     """Whoever sets it up is let in here and now; everybody later by a code."""
     platform = page.manifest.id
     is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)
@@ -103,14 +105,14 @@ def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None
     ask.say(f"\nNow say hello to it from your phone: {_link(page) or page.name}")
     ask.say("Waiting for your first message … (Ctrl+C: later)")
     try:
-        knocking = _until(lambda: next(iter(_waiting(home, platform)), None), KNOCK_SECONDS)
-        if knocking is None:
+        if _until(lambda: next(iter(_waiting(home, platform)), None), KNOCK_SECONDS) is None:
             ask.say(f"Nobody wrote. Later: {command_name()} pairing list")
             return
-        who = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
-        if not ask.sure(f"{who} was shown {knocking['code']}. Is that you?"):
-            ask.say(f"Not let in. Whoever waits: {command_name()} pairing list")
+        knocking = _with_code_of_phone(home, platform, ask)
+        if knocking is None:
+            ask.say(f"Nobody was let in. Whoever waits: {command_name()} pairing list")
             return
+        who = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
         answer = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
         owner = ", and the owner here" if answer["is_first_owner"] else ""
         ask.say(f"✓ {who} may talk now{owner}.")
@@ -118,6 +120,23 @@ def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None
         ask.say(f"\nLater, then: {command_name()} pairing list shows who wrote, with the code.")
     except GatewayError as error:
         ask.say(f"✗ {error}")
+
+
+def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[str, Any] | None:
+    """Return the request whose code the person reads from the phone and types here; None after some wrong ones.
+
+    No code and no name is shown before: anybody may write first, under any name, and would be taken for the owner.
+    """
+    ask.say("Somebody wrote. The code in the answer on your phone proves that it was you.")
+    for _ in range(CODE_TRIES):
+        typed = ask.line("Code on your phone (Enter: later)")
+        if not typed:
+            return None
+        found = next((one for one in _waiting(home, platform) if is_same(one["code"], typed)), None)
+        if found is not None:
+            return found
+        ask.say("  No request has this code. Read it again, or write once more for a new one.")
+    return None
 
 
 def _waiting(home: Path, platform: str) -> list[Mapping[str, Any]]:

@@ -27,17 +27,15 @@ class Texts:
         "hermes pairing approve {platform} {code}\n"
         "(Is this your own bot? Then run it yourself, where Hermes runs. The code is good for an hour.)"
     )
-    TOO_MANY_STRANGERS = (
-        "Hi~ I don't recognize you yet, and several others are waiting to be let in. Please write again in an hour."
-    )
     SOMEBODY = "Somebody"
     STRANGER_AT_THE_DOOR = (
         "{who} would like to talk to me.\nLet them in with the button, or: hermes pairing approve {platform} {code}"
     )
     STRANGERS_QUEUE = (
-        "{who} would like to talk to me too, but others on {platform} are waiting already. "
-        "Decide about those first: hermes pairing list"
+        "{who} would like to talk to me too, and more may follow: many strangers write on {platform} in this hour. "
+        "I ask about no more of them here until it is over. See them all: hermes pairing list"
     )
+    CARD_GAVE_WAY = "Gave way to newer requests. By id: hermes pairing approve PLATFORM --user ID"
     LET_IN_BUTTON = "Approve"
     SEND_AWAY_BUTTON = "Refuse"
     LET_IN = "You're in! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
@@ -81,6 +79,10 @@ class Texts:
     APPROVAL_ANSWER_SCOPED = (
         "/approve {code}, /approve {code} session (no more questions of this kind in this session), "
         "/approve {code} always, or /deny {code} [reason]. Good for {span}, then I go on without it."
+    )
+    APPROVAL_ANSWER_SHARED = (
+        "/approve {code}, /approve {code} session (no more questions about this tool until /new), "
+        "or /deny {code} [reason]. Good for {span}, then I go on without it."
     )
     APPROVAL_BUTTONS = "Press a button, or type {typed}"
     APPROVAL_TAKES_ADMIN = "It touches this machine, so an admin or the owner must answer."
@@ -355,6 +357,9 @@ class Texts:
     FILE_TOO_BIG = "it has {size}, and {most} is the most that can be sent here"
     FILE_IS_EMPTY = "it is empty"
     FILE_NOT_FOR_GUESTS = "guests are sent no files"
+    FILE_NOT_AMONG_OTHERS = (
+        "somebody with fewer rights writes in this conversation too; send_message sends it, after you were asked"
+    )
     FILE_HOLDS_KEYS = "files of its kind hold keys or passwords, and those are not sent"
     FILES_TOO_MANY = "an answer carries {most} files at most"
     FILE_NOT_COPIED = "it could not be copied ({reason})"
@@ -472,6 +477,7 @@ class Texts:
     ASK_READ_KEYS = "May I read {path}? Keys lie there, and the model's provider would see them."
     ASK_SEND = "Send this to {targets}?\n{text}"
     ASK_SKILL = "May I {action} the skill {name!r}, which everybody's agent reads here?"
+    ASK_SHARED = "Use {name}? Somebody with fewer rights ({role}) writes in this conversation too, so I ask first."
     ASK_BROKEN = "Run {name}? (Its own rule for when to ask has failed.)"
     CLARIFY = "A number, or your own words."
     WHERE_FILES = "files in {folder}"

@@ -101,10 +101,13 @@ class Chinese(Texts):
         "hermes pairing approve {platform} {code}\n"
         "（这是你自己的机器人？那就在运行 Hermes 的机器上自己执行一下。配对码一小时内有效。）"
     )
-    TOO_MANY_STRANGERS = "你好～我还不认识你，前面还有几位在等主人同意。请一小时后再发一条消息给我。"
     SOMEBODY = "有人"
     STRANGER_AT_THE_DOOR = "{who} 想和我聊天。\n点按钮同意，或运行：hermes pairing approve {platform} {code}"
-    STRANGERS_QUEUE = "{who} 也想和我聊天，不过 {platform} 上已经有人在排队。先处理他们：hermes pairing list"
+    STRANGERS_QUEUE = (
+        "{who} 也想和我聊天，可能还有更多：这一小时里 {platform} 上有很多陌生人来信。"
+        "这个小时内我不再逐个来问。查看全部：hermes pairing list"
+    )
+    CARD_GAVE_WAY = "已让位给更新的请求。按 ID 放行：hermes pairing approve PLATFORM --user ID"
     LET_IN_BUTTON = "同意"
     SEND_AWAY_BUTTON = "拒绝"
     LET_IN = "欢迎！有事尽管说，/help 看看我会什么。发 /sethome，提醒和通知就会发到这个聊天。"
@@ -141,6 +144,10 @@ class Chinese(Texts):
     APPROVAL_ANSWER_SCOPED = (
         "/approve {code} 同意，/approve {code} session 同意且本次会话不再问同类的事，"
         "/approve {code} always 以后都同意，/deny {code} [理由] 拒绝。{span}内有效，过后我就不做这一步了。"
+    )
+    APPROVAL_ANSWER_SHARED = (
+        "/approve {code}、/approve {code} session（到 /new 为止不再问这个工具），或 /deny {code} [原因]。"
+        "{span}内有效，过时我就不做这件事，继续往下。"
     )
     APPROVAL_BUTTONS = "点按钮，或输入 {typed}"
     APPROVAL_TAKES_ADMIN = "这会动到这台机器，要由管理员或主人来答复。"
@@ -390,6 +397,7 @@ class Chinese(Texts):
     FILE_TOO_BIG = "它有 {size}，这里最多能发 {most}"
     FILE_IS_EMPTY = "它是空的"
     FILE_NOT_FOR_GUESTS = "访客不能收文件"
+    FILE_NOT_AMONG_OTHERS = "这个对话里也有权限较低的人在发言；用 send_message 可以发送，我会先问你"
     FILE_HOLDS_KEYS = "这类文件存有密钥或密码，不会发送"
     FILES_TOO_MANY = "一条回答最多带 {most} 个文件"
     FILE_NOT_COPIED = "复制不了（{reason}）"
@@ -502,6 +510,7 @@ class Chinese(Texts):
     ASK_READ_KEYS = "可以读 {path} 吗？那里有密钥，模型的服务商会看到。"
     ASK_SEND = "把这段话发到 {targets}？\n{text}"
     ASK_SKILL = "可以对技能 {name!r} 做 {action} 吗？这里所有人的助手都会读它。"
+    ASK_SHARED = "使用 {name}？这个对话里也有权限较低的人（{role}）在发言，所以我先问一下。"
     ASK_BROKEN = "运行 {name}？（它自己的提问规则出错了。）"
     CLARIFY = "回数字，或者直接说。"
     WHERE_FILES = "（{folder} 里的文件）"

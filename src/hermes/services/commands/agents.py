@@ -25,7 +25,7 @@ async def background(ctx: CommandContext) -> str:
     ]
     if len(others) >= MAX_RUNNING:
         return ctx.words.BACKGROUND_FULL.format(count=len(others))
-    await work.begin(ctx.rest, key=key, lane=ctx.lane, person_id=ctx.person.id)
+    await work.begin(ctx.rest, key=key, lane=ctx.lane, person_id=ctx.person.id, role=ctx.role)
     return ctx.words.BACKGROUND_BEGUN.format(task=one_line(ctx.rest, SHOWN))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hermes.core.keys import SessionKey
+from hermes.agent.prompt import without_head
+from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import InboundMessage
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
@@ -29,7 +30,8 @@ async def retry(ctx: CommandContext) -> str:
     def again(row: InboxRow | None, said: str) -> tuple[str, str]:
         if row is None:
             return "message", codec.dump(_spoken_anew(ctx, said))
-        return row.kind, codec.dump(_moved_here(codec.load_message(row.body), key))
+        message = replace(codec.load_message(row.body), sender_id=ctx.sender_id)
+        return row.kind, codec.dump(_moved_here(message, key))
 
     # The lane is woken when this command has been answered, so that the new answer stands below.
     retried = await ctx.services.db.write(
@@ -56,7 +58,7 @@ def _spoken_anew(ctx: CommandContext, said: str) -> InboundMessage:
         keys=(),
         session_key=ctx.session_key,
         sender_id=ctx.sender_id,
-        text=said.removeprefix(f"{name}: ") if name else said,
+        text=without_head(said) if ctx.session_key.kind is not ChatKind.DM else said,
         sent_at=datetime.fromtimestamp(ctx.sent_at, UTC),
         sender_name=name,
     )

@@ -89,7 +89,11 @@ class Intake:
         return emit
 
     async def _take(self, source: BatchSource, events: Sequence[InboundEvent], cursor: Cursor | None) -> None:
-        arrivals = [arrival for event in events if (arrival := self._judge.judge(source, event)) is not None]
+        judged = [arrival for event in events if (arrival := self._judge.judge(source, event)) is not None]
+        arrivals = [arrival for arrival in judged if arrival.is_kept]
+        for arrival in judged if len(judged) > len(arrivals) else ():
+            if not arrival.is_kept:
+                self._meet_stranger(arrival)
         if not arrivals and not cursor:
             return
         stored = await self._store(source, arrivals, cursor)
@@ -153,14 +157,18 @@ class Intake:
     def _follow_up(self, arrival: Arrival, taken: Accepted) -> None:
         """Everything is stored: wake the lane, act, or notify a stranger. Nothing here may lose the event."""
         event = arrival.event
-        if arrival.refusal is not None and isinstance(event, InboundMessage):
-            if (notice := self._notices.meet_stranger(event, arrival.refusal)) is not None:
-                self._actions.spawn(notice)
+        if arrival.refusal is not None:
+            self._meet_stranger(arrival)
         elif arrival.incoming.state is InboxState.ACTING and event is not None:
             self._actions.start(taken.event_id, arrival.incoming.lane, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
             # Treat a queued message by the busy mode of its lane, if a turn is running there.
             mode = ONE_MODE.get(arrival.incoming.kind) or self._lanes.mode_of(event.session_key, taken.busy_mode)
+            # A turn is steered by its own person alone, and not ended by somebody of a lower role: they wait in line.
+            may_join = taken.is_own and not taken.is_below
+            may_end = taken.is_own or not taken.is_below
+            if (mode is BusyMode.STEER and not may_join) or (mode is BusyMode.INTERRUPT and not may_end):
+                mode = BusyMode.QUEUE
             if taken.turn_id and taken.turn_state == TurnState.WAITING:
                 self._actions.spawn(self._notices.say_waits_for_approval(taken.turn_id, event))
             elif taken.turn_id and mode is BusyMode.INTERRUPT:
@@ -174,6 +182,12 @@ class Intake:
             if (pause := arrival.incoming.ready_at - self._clock.now()) > 0:
                 # The slow poll would find it too, up to a second later.
                 asyncio.get_running_loop().call_later(pause, self._lanes.wake, arrival.incoming.lane)
+
+    def _meet_stranger(self, arrival: Arrival) -> None:
+        if arrival.refusal is None or not isinstance(arrival.event, InboundMessage):
+            return
+        if (notice := self._notices.meet_stranger(arrival.event, arrival.refusal)) is not None:
+            self._actions.spawn(notice)
 
     def _notify_queued(self, lane: str, taken: Accepted, message: InboundMessage, mode: BusyMode) -> None:
         if not self._actions.is_closed and self._lanes.running_turn(lane) == taken.turn_id:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hermes.config import Config
 from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Verdict, judge
+from hermes.core.bounded import Quota
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE
@@ -26,15 +27,23 @@ from hermes.store.inbox import InboxState, Incoming
 log = logging.getLogger(__name__)
 
 MAX_TEXT = 1_000_000
+REFUSED_SECONDS = 3600.0
+MAX_REFUSED_OF_ONE = 5
+MAX_REFUSED = 200
+"""Refused events that are stored within an hour: of one stranger, and of all strangers of an account."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One event on its way in: what is stored, and what to do once it is."""
+    """One event on its way in: what is stored, and what to do once it is.
+
+    ``is_kept`` is False where a stranger has written so much that nothing more of it is stored.
+    """
 
     incoming: Incoming
     event: InboundMessage | Press | None = None
     refusal: RefusalReason | None = None
+    is_kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,8 @@ class EventJudge:
         self._calls_skill = calls_skill
         self._redact = redact
         self._group_context = GroupContext()
+        self._kept_of_stranger = Quota(MAX_REFUSED_OF_ONE, REFUSED_SECONDS)
+        self._kept_of_strangers = Quota(MAX_REFUSED, REFUSED_SECONDS)
 
     def judge(self, source: BatchSource, event: InboundEvent) -> Arrival | None:
         """Say what is stored of an event. One that cannot be judged is kept raw; the batch goes on."""
@@ -111,7 +122,7 @@ class EventJudge:
             incoming = self._incoming(
                 source, message.keys, lane, "message", message.sender_id, "", refused, verdict.reason.value
             )
-            return Arrival(incoming, message, verdict.reason)
+            return Arrival(incoming, message, verdict.reason, is_kept=self._is_kept(source, message.sender_id))
         return None  # a group's talk that is not for us
 
     def _with_overheard(self, source: BatchSource, message: InboundMessage, verdict: Verdict) -> InboundMessage:
@@ -138,13 +149,24 @@ class EventJudge:
             return line.name, replace(message, text=line.rest)
         return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command", message
 
-    def _press(self, source: BatchSource, press: Press) -> Arrival:
+    def _is_kept(self, source: BatchSource, sender_id: str) -> bool:
+        """Tell whether one more refused event is stored: strangers, alone or as a crowd, do not fill the store."""
+        now = self._clock.now()
+        if not self._kept_of_strangers.has_room(source.account, now):
+            return False
+        return self._kept_of_stranger.take((source.account, sender_id), now) and self._kept_of_strangers.take(
+            source.account, now
+        )
+
+    def _press(self, source: BatchSource, press: Press) -> Arrival | None:
         verdict = self._verdict(source, press.session_key, press.sender_id, is_addressed=True)
         lane = str(press.session_key)
         state, reason = InboxState.ACTING, ""
         if isinstance(verdict, Refused):
             state, reason = InboxState.REFUSED, verdict.reason.value
             self._notices.log_refused_press(press, lane)
+            if not self._is_kept(source, press.sender_id):
+                return None
         incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
         return Arrival(incoming, press if state is InboxState.ACTING else None)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from hermes.config import Config
 from hermes.core.access import RefusalReason
 from hermes.core.approval import read_button
-from hermes.core.bounded import Throttle
+from hermes.core.bounded import Quota, Throttle
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import ChatKind
 from hermes.core.lane import BusyMode
@@ -19,8 +19,9 @@ from hermes.core.text import one_line
 from hermes.services.approvals import MAX_ID_CHARS, log_refused
 from hermes.services.inbound.answers import words_for
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.store import inbox, outbox, people
+from hermes.store import inbox, outbox, people, strangers
 from hermes.store.db import Database, Tx
+from hermes.store.ids import new_id
 from hermes.store.inbox import Accepted, InboxState
 from hermes.store.outbox import OutboxKind
 
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 
 STRANGER_NOTICE_SECONDS = 3600.0
 CODE_NOTICE_SECONDS = 20.0
+MAX_NOTICES_TO_ONE = 10
+MAX_NOTICES_TO_STRANGERS = 100
+"""Answers to strangers within an hour: to one of them, and to all who write to an account."""
 
 
 class Strangers(Protocol):
@@ -54,6 +58,8 @@ class Notices:
         self._strangers_notified = Throttle(STRANGER_NOTICE_SECONDS)
         self._codes_shown = Throttle(CODE_NOTICE_SECONDS)
         self._logged = Throttle(STRANGER_NOTICE_SECONDS)
+        self._told_one = Quota(MAX_NOTICES_TO_ONE, STRANGER_NOTICE_SECONDS)
+        self._told_all = Quota(MAX_NOTICES_TO_STRANGERS, STRANGER_NOTICE_SECONDS)
 
     def forget_code(self, platform: str, sender_id: str) -> None:
         """Show the next pairing code of this person at once: they were let in meanwhile."""
@@ -104,6 +110,10 @@ class Notices:
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
         if not answers or not (self._codes_shown if is_pairing else self._strangers_notified).is_due(who, now):
             return None
+        account = (platform, message.session_key.account)
+        if not self._told_all.has_room(account, now) or not self._told_one.take(who, now):
+            return None
+        self._told_all.take(account, now)
         if is_pairing:
             return self._strangers.meet(message, message.session_key.account)
         return self._explain_allowlist(message)
@@ -111,7 +121,7 @@ class Notices:
     async def _explain_allowlist(self, message: InboundMessage) -> None:
         setting = f"{message.session_key.platform.upper()}_ALLOWED_USERS"
         text = (await self.words_for(message)).STRANGER.format(sender_id=message.sender_id, setting=setting)
-        await self._send(self._outbox_writer.notice(message.session_key.target, text))
+        await self._send(self._outbox_writer.notice(message.session_key.target, text, key=new_id(strangers.NOTICE)))
 
     async def words_for(self, event: InboundMessage | Press) -> Texts:
         person = await self._db.read(people.find, event.session_key.platform, event.sender_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hermes.core.approval import ApprovalState, Scope, button_data
+from hermes.core.approval import SHARED, ApprovalState, Scope, button_data
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
@@ -50,6 +50,8 @@ def render_question(words: Texts, *, name: str, arguments: str, question: str, w
 
 def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
+    if question.subject.startswith(SHARED):
+        form = words.APPROVAL_ANSWER_SHARED
     told = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
     return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
@@ -61,6 +63,8 @@ def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
     if not question.subject:
         return ((once, deny),)
     session = Button(words.APPROVE_SESSION_BUTTON, button_data(question.id, allow=True, scope=Scope.SESSION))
+    if question.subject.startswith(SHARED):
+        return ((once, session), (deny,))
     always = Button(words.APPROVE_ALWAYS_BUTTON, button_data(question.id, allow=True, scope=Scope.ALWAYS))
     return ((once, session), (always, deny))
 

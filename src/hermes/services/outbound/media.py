@@ -297,6 +297,8 @@ def _check(wanted: WantedFile, ctx: ToolContext, words: Texts) -> None:
     """What no tool would read for this person unasked is not sent either, whatever the model writes."""
     if not at_least(ctx.role, PersonRole.USER):
         raise ToolError(words.FILE_NOT_FOR_GUESTS)
+    if ctx.is_among_others:
+        raise ToolError(words.FILE_NOT_AMONG_OTHERS)
     if ask_for_keys(ctx, wanted.path) is not None:
         raise ToolError(words.FILE_HOLDS_KEYS)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes.core import pairing as rules
+from hermes.core.bounded import Quota
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH, words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import guess, pick
-from hermes.core.keys import LOCAL, Target
+from hermes.core.keys import LOCAL, MAIN, Target
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.roles import PersonRole
@@ -23,9 +24,10 @@ from hermes.services.approvals import THE_OWNER
 from hermes.services.news import StrangerKnocked
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.store import codec, outbox, pairings, people
+from hermes.store import codec, outbox, pairings, people, strangers
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
+from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.pairings import Pairing, PairingState
 
@@ -50,9 +52,10 @@ class PairingLockedError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class PairingOffer:
-    """What a stranger is told: their code, or that too many wait ('' then); their language, and that at home.
+    """What a stranger is told: their code; their language, and that at home.
 
-    ``owners`` are the chats of the owners themselves, where there is no home channel.
+    ``owners`` are the chats of the owners themselves, where there is no home channel. ``displaced`` are the oldest
+    requests of a full account, which gave way to this one.
     """
 
     code: str
@@ -60,6 +63,7 @@ class PairingOffer:
     language: str
     home_language: str
     owners: tuple[Target, ...] = ()
+    displaced: tuple[Pairing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Pairings:
         self._on_asked = on_asked
         self._approved: set[tuple[str, str]] = set()
         self._secret = b""
+        self._cards = Quota(rules.MAX_CARDS, rules.LIVE_SECONDS)
 
     async def load(self) -> None:
         """Once, before the first message is judged."""
@@ -116,14 +121,17 @@ class Pairings:
     # A stranger writes
 
     async def meet(self, message: InboundMessage, account: str) -> None:
-        """Answer a stranger with their code. The owner's home channel hears of each of them once."""
-        rows, news = await self._db.write(self._meet, message, account, now=self._clock.now())
+        """Answer a stranger with their code. The owner's home channel hears of each of them once, of a crowd too."""
+        now, door = self._clock.now(), (message.session_key.platform, account)
+        is_crowd = not self._cards.has_room(door, now)
+        rows, news = await self._db.write(self._meet, message, account, is_crowd=is_crowd, now=now)
         self._outbox_writer.due(rows)
         if news is not None:
+            self._cards.take(door, now)
             self._on_asked(news)
 
     def _meet(
-        self, tx: Tx, message: InboundMessage, account: str, *, now: float
+        self, tx: Tx, message: InboundMessage, account: str, *, is_crowd: bool, now: float
     ) -> tuple[list[Outgoing], StrangerKnocked | None]:
         """Note that they ask, and store what is said of it: whoever asks a second time is no news to the owner."""
         key = message.session_key
@@ -132,18 +140,19 @@ class Pairings:
         if asked is None:
             return [], None
         words = words_of(pick(self._language(), asked.language))
-        text = words.TOO_MANY_STRANGERS
-        if asked.code:
-            text = words.PAIRING.format(code=asked.code, platform=key.platform)
-        rows = self._outbox_writer.notice(key.target, text)
-        if asked.is_new or not asked.code:
+        text = words.PAIRING.format(code=asked.code, platform=key.platform)
+        rows = self._outbox_writer.notice(key.target, text, key=new_id(strangers.NOTICE))
+        for displaced in asked.displaced:
+            rows += self._ended_cards(tx, displaced, words_at_home(tx, self._language()).CARD_GAVE_WAY, now=now)
+        if asked.is_new:
             at_home = words_of(pick(self._language(), asked.home_language))
-            card, group = self._card(at_home, key.platform, message.sender_id, name, asked.code)
+            shown = "" if is_crowd else asked.code
+            card, group = self._card(at_home, key.platform, account, message.sender_id, name, shown)
             for number, target in enumerate(self._home_targets() or asked.owners):
                 outgoing = replace(card, target=target)
                 rows += self._outbox_writer.rows(outgoing, OutboxKind.REPLY, key=_name_of_card(group, number))
         outbox.enqueue(tx, rows, now=now)
-        is_news = asked.is_new and asked.code
+        is_news = asked.is_new and not is_crowd
         return rows, StrangerKnocked(key.platform, message.sender_id, name, asked.code) if is_news else None
 
     def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> PairingOffer | None:
@@ -160,21 +169,29 @@ class Pairings:
         known = next((one for one in waiting if one.user_id == user_id), None)
         if known is not None:
             return PairingOffer(self._code(known), False, language, home_language)
-        if len(waiting) >= rules.MAX_WAITING:
-            return PairingOffer("", False, language, home_language, _owners(tx))
+        # A full list never keeps anybody out: the oldest give way, and whoever lost a place may write again.
+        pending = [one for one in pairings.pending_of(tx, platform, account) if one.user_id != user_id]
+        displaced = pending[: max(0, len(pending) - rules.MAX_WAITING + 1)]
+        for one in displaced:
+            pairings.forget(tx, platform, one.user_id)
         pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
         made = pairings.get(tx, platform, user_id)
         assert made is not None  # noqa: S101 - written a line above, in this transaction
-        return PairingOffer(self._code(made), True, language, home_language, _owners(tx))
+        return PairingOffer(self._code(made), True, language, home_language, _owners(tx), tuple(displaced))
 
-    def _card(self, words: Texts, platform: str, user_id: str, name: str, code: str) -> tuple[OutboundMessage, str]:
-        """What the owner reads of a stranger, and the name of the letter: the same stranger is told of once."""
+    def _card(
+        self, words: Texts, platform: str, account: str, user_id: str, name: str, code: str
+    ) -> tuple[OutboundMessage, str]:
+        """What the owner reads of a stranger, and the name of the letter: the same stranger is told of once.
+
+        Without a code it is about a crowd.
+        """
         who = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
         if not code:
             text = words.STRANGERS_QUEUE.format(who=who, platform=platform)
             # The letter's name holds the hour: a crowd at the door is told of once an hour.
             hour = int(self._clock.now() // rules.LIVE_SECONDS)
-            return OutboundMessage(NOWHERE, text), f"crowd_{platform}_{hour}"
+            return OutboundMessage(NOWHERE, text), f"crowd_{platform}_{account}_{hour}"
         buttons = (
             Button(words.LET_IN_BUTTON, rules.button_data(platform, code, approve=True)),
             Button(words.SEND_AWAY_BUTTON, rules.button_data(platform, code, approve=False)),
@@ -182,11 +199,14 @@ class Pairings:
         text = words.STRANGER_AT_THE_DOOR.format(who=who, platform=platform, code=code)
         return OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}"
 
-    def _ended_cards(self, tx: Tx, pairing: Pairing, by: str, *, is_in: bool, now: float) -> list[Outgoing]:
-        """The cards of a request that was decided lose their buttons and say who did it, where they can be edited."""
-        words = words_of(pick(self._language(), people.language_of_owner(tx)))
+    def _decided_cards(self, tx: Tx, pairing: Pairing, by: str, *, is_in: bool, now: float) -> list[Outgoing]:
+        """The cards of a request that was decided say who did it."""
+        words = words_at_home(tx, self._language())
         form = words.CARD_ALLOWED if is_in else words.CARD_REFUSED
-        end = form.format(who=words.reason(one_line(by, NAME_LENGTH)))
+        return self._ended_cards(tx, pairing, form.format(who=words.reason(one_line(by, NAME_LENGTH))), now=now)
+
+    def _ended_cards(self, tx: Tx, pairing: Pairing, end: str, *, now: float) -> list[Outgoing]:
+        """The cards of a request that is over lose their buttons and say how it ended, where they can be edited."""
         ended: list[Outgoing] = []
         for number in range(len(self._home_targets()) or 1):
             group = _name_of_card(f"{pairing.platform}_{self._code(pairing)}", number)
@@ -229,13 +249,45 @@ class Pairings:
         def let_in(tx: Tx, found: Pairing) -> tuple[ApprovedPairing, list[Outgoing]]:
             approval = self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now)
             who = THE_OWNER if is_at_machine else by
-            return approval, self._ended_cards(tx, found, who, is_in=True, now=now)
+            return approval, self._decided_cards(tx, found, who, is_in=True, now=now)
 
         approval = await self._with_code(platform, code, let_in, words, is_at_machine=is_at_machine, now=now)
+        return self._noted(approval, by)
+
+    async def approve_user(self, platform: str, user_id: str, *, by: str) -> ApprovedPairing:
+        """Let in the person with this id, for whoever sits at the machine.
+
+        Who waits is let in as by their code. Who does not, because a newer request took the place or because they never
+        wrote, is let in as a user: an id that was mistyped must not become the owner.
+        """
+        now = self._clock.now()
+
+        def let_in(tx: Tx) -> tuple[ApprovedPairing, list[Outgoing]]:
+            waiting = pairings.waiting(tx, platform, since=now - rules.LIVE_SECONDS)
+            found = next((one for one in waiting if one.user_id == user_id), None)
+            if found is not None:
+                approval = self._let_in(tx, found, by, is_at_machine=True, now=now)
+                cards = self._decided_cards(tx, found, THE_OWNER, is_in=True, now=now)
+                outbox.enqueue(tx, cards, now=now)
+                return approval, cards
+            known = pairings.get(tx, platform, user_id)
+            account, chat, name, language = (
+                (known.account, known.chat, known.name, known.language) if known else (MAIN, "", "", "")
+            )
+            pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
+            made = Pairing(platform, user_id, account, chat, name, PairingState.PENDING, now, None, "", language)
+            return self._let_in(tx, made, by, is_at_machine=False, now=now), []
+
+        approval, cards = await self._db.write(let_in)
+        self._outbox_writer.due(cards)
+        return self._noted(approval, by)
+
+    def _noted(self, approval: ApprovedPairing, by: str) -> ApprovedPairing:
+        """Take note of somebody who was let in, once that is stored."""
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
         self._outbox_writer.due_target(str(_target(pairing)))
-        about = {"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by}
+        about = {"platform": pairing.platform, "user": pairing.user_id, "role": approval.role, "by": by}
         log.info("Pairing approved", extra=about)
         return approval
 
@@ -251,7 +303,7 @@ class Pairings:
         def send_away(tx: Tx, found: Pairing) -> tuple[Pairing, list[Outgoing]]:
             pairings.decide(tx, found.platform, found.user_id, PairingState.REFUSED, by=by, now=now)
             who = THE_OWNER if is_at_machine else by
-            return found, self._ended_cards(tx, found, who, is_in=False, now=now)
+            return found, self._decided_cards(tx, found, who, is_in=False, now=now)
 
         found = await self._with_code(platform, code, send_away, words, is_at_machine=is_at_machine, now=now)
         log.info("Pairing refused", extra={"platform": platform, "user": found.user_id, "by": by})
@@ -311,7 +363,8 @@ class Pairings:
         text = words.LET_IN_NAMED.format(name=pairing.name) if pairing.name else words.LET_IN
         welcome = OutboundMessage(_target(pairing), text)
         key = f"ob_in_{pairing.platform}_{pairing.user_id}_{pairing.asked_at:.0f}"
-        outbox.enqueue(tx, self._outbox_writer.rows(welcome, OutboxKind.REPLY, key=key), now=now)
+        if pairing.chat:  # else they have never written, and there is no chat to write into
+            outbox.enqueue(tx, self._outbox_writer.rows(welcome, OutboxKind.REPLY, key=key), now=now)
         kept = PersonRole(person.role) if not is_first else role
         return ApprovedPairing(pairing, kept, is_first)
 
@@ -353,6 +406,11 @@ class Pairings:
 
 NOWHERE = Target(LOCAL, "nowhere")
 """Stands in a letter until it is written for each home channel."""
+
+
+def words_at_home(tx: Tx, chosen: str) -> Texts:
+    """The sentences in the owner's language, unless one was chosen for everybody."""
+    return words_of(pick(chosen, people.language_of_owner(tx)))
 
 
 def _name_of_card(name: str, number: int) -> str:

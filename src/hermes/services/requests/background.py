@@ -6,6 +6,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.core.roles import PersonRole
 from hermes.services.requests.requests import Requests
 from hermes.services.requests.subtasks import PLATFORM
 from hermes.services.turns.lanes import Lanes
@@ -41,8 +42,8 @@ class Background:
         self._requests = requests
         self._lanes = lanes
 
-    async def begin(self, task: str, *, key: str, lane: str, person_id: str) -> None:
-        """Store it and begin. Asked twice with one key, it runs once."""
+    async def begin(self, task: str, *, key: str, lane: str, person_id: str, role: PersonRole) -> None:
+        """Store it and begin. Asked twice with one key, it runs once. It never has more rights than ``role``."""
         request = AgentRequest(
             RequestKind.RUN,
             SessionKey(PLATFORM, ChatKind.DM, key),
@@ -51,7 +52,7 @@ class Background:
             TurnOptions(instructions=BRIEFING, origin=lane, reports=True),
             person_id=person_id,
         )
-        await self._requests.submit(request, key=f"{PLATFORM}:{key}", event_id=f"ev_{key}")
+        await self._requests.submit(request, key=f"{PLATFORM}:{key}", event_id=f"ev_{key}", at_most=role)
 
     async def working_for(self, person_id: str) -> list[Agent]:
         found = await self._db.read(turns.working_for, person_id) if person_id else []

@@ -157,26 +157,39 @@ class Requests:
 
     @asynccontextmanager
     async def ask(
-        self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None
+        self,
+        request: AgentRequest,
+        *,
+        key: str = "",
+        event_id: str = "",
+        role: PersonRole | None = None,
+        at_most: PersonRole | None = None,
     ) -> AsyncIterator[RequestHandle]:
         """Store a request and follow it. Leaving the block ends the following, not the turn.
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
-        ``role`` is that of whoever asks; without one, somebody unknown is a user.
+        ``role`` is that of whoever asks; without one, somebody unknown is a user. ``at_most`` limits this one turn,
+        where another turn or a command asks on somebody's behalf.
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(handle.saw, handle.lane):
-            handle.is_new = await self._accept(request, handle, key, role)
+            handle.is_new = await self._accept(request, handle, key, role, at_most)
             try:
                 yield handle
             finally:
                 handle.close()
 
     async def submit(
-        self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None
+        self,
+        request: AgentRequest,
+        *,
+        key: str = "",
+        event_id: str = "",
+        role: PersonRole | None = None,
+        at_most: PersonRole | None = None,
     ) -> str:
         """Store a request that nobody follows; returns its event id."""
-        async with self.ask(request, key=key, event_id=event_id, role=role) as handle:
+        async with self.ask(request, key=key, event_id=event_id, role=role, at_most=at_most) as handle:
             return handle.event_id
 
     async def meet(self, sender_id: str, role: PersonRole | None) -> None:
@@ -186,7 +199,14 @@ class Requests:
         await self._db.write(_meet, sender_id, role, now=self._clock.now())
         self._met[sender_id] = role
 
-    async def _accept(self, request: AgentRequest, handle: RequestHandle, key: str, role: PersonRole | None) -> bool:
+    async def _accept(
+        self,
+        request: AgentRequest,
+        handle: RequestHandle,
+        key: str,
+        role: PersonRole | None,
+        at_most: PersonRole | None,
+    ) -> bool:
         if not request.person_id:
             await self.meet(request.sender_id, role)
         platform = request.session_key.platform
@@ -204,6 +224,7 @@ class Requests:
             body=body,
             state=InboxState.QUEUED,
             ready_at=self._clock.now(),
+            role=at_most.value if at_most is not None else "",
         )
         is_new, begun = await self._db.claim(
             _accept, incoming, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back

@@ -58,7 +58,7 @@ class Subtasks:
 
     async def _one(self, subtask: Subtask) -> SubtaskResult:
         async with self._requests.ask(
-            _request(subtask), key=f"{PLATFORM}:{subtask.key}", event_id=_event_id(subtask)
+            _request(subtask), key=f"{PLATFORM}:{subtask.key}", event_id=_event_id(subtask), at_most=subtask.role
         ) as handle:
             while True:
                 state = await self._requests.state_of(handle.event_id)

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes.agent.toolkit.context import ToolOutput
+from hermes.agent.toolkit.context import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
-from hermes.core.approval import ApprovalState
+from hermes.core.approval import SHARED, ApprovalState
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import Target
 from hermes.core.media import without_files
 from hermes.core.messages import OutboundMessage, Role, ToolCall
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 from hermes.core.turn import CallState
 from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
@@ -28,6 +28,9 @@ from hermes.store.ids import new_code, new_id
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import steps, tool_calls
 from hermes.store.turns.tool_calls import NewCall, StoredCall
+
+ASKED_EACH_TIME = frozenset({"delegate_task"})
+"""Tools that hand a task on to a turn which has not heard the others: such a grant would allow every tool."""
 
 
 class UnansweredError(Exception):
@@ -57,7 +60,8 @@ class TurnApprovals:
 
     def _new_call(self, work: RunningTurn, call: ToolCall, position: int) -> NewCall:
         row_id = f"{work.turn.id}:{work.steps + 1}:{position}"
-        need = self._parts.toolbox.approval(call.name, call.arguments, self._parts.context_of(work, row_id))
+        context = self._parts.context_of(work, row_id, call.name)
+        need = self._parts.toolbox.approval(call.name, call.arguments, context, self._among_others(work, call))
         if need is None:
             return NewCall(row_id, call)
         seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
@@ -76,6 +80,17 @@ class TurnApprovals:
         if own:
             question = replace(question, target=own[-1].target, question_id=own[-1].id)
         return NewCall(row_id, call, question, outgoing)
+
+    def _among_others(self, work: RunningTurn, call: ToolCall) -> ApprovalNeed | None:
+        """The question before a call that reaches what is the person's own, where people of lower roles write too.
+
+        The model has read their words, and may follow them with rights that they do not have.
+        """
+        if not work.is_mixed or not self._parts.toolbox.is_personal(call.name):
+            return None
+        question = work.words.ASK_SHARED.format(name=call.name, role=work.words.role(PersonRole(work.begun.heard)))
+        subject = "" if call.name in ASKED_EACH_TIME else f"{SHARED}{call.name}"
+        return ApprovalNeed(question, touches_host=may(work.role, Action.APPROVE_HOST), subject=subject)
 
     def _question_rows(self, work: RunningTurn, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
         """The question for the chat it is put into, and for the home channels where only an admin may answer it."""

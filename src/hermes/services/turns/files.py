@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from hermes.agent.prompt import under
 from hermes.core.messages import OutboundMessage
 from hermes.services.turns import attachments
 from hermes.services.turns.model_calls import shows_pictures
@@ -47,11 +49,15 @@ class Files:
             work.words,
             sees=shows_pictures(self._parts.config(), work),
         )
+        message = arrival.message
+        if prompt.speaker:  # what is said in a voice message is that person's too
+            rest = message.text.removeprefix(attachments.MARK).lstrip("\n")
+            message = replace(message, text=under(f"{attachments.MARK} {prompt.speaker}", rest))
         told = self._notice(work, arrival.troubles, "files", reply_to=work.turn.reply_to)
         now = self._parts.clock.now()
-        await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
+        await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, message, told, now=now)
         self._parts.outbox_writer.due(told)
-        work.history.append(arrival.message)
+        work.history.append(message)
 
     def _notice(self, work: RunningTurn, lines: Sequence[str], name: str, *, reply_to: str = "") -> list[Outgoing]:
         """Render the rows, if there are lines. Named after the turn, a resumed one does not send them twice."""

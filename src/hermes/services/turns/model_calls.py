@@ -91,7 +91,7 @@ class ModelCalls:
         """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
         if work.steps == 0:
             return
-        chosen, is_marked = await self._parts.db.read(steps.steering, work.turn.lane)
+        chosen, is_marked = await self._parts.db.read(steps.steering, work.turn)
         takes_all = self._parts.config().busy_mode_for(work.key, chosen) is BusyMode.STEER
         if not takes_all and not is_marked:
             return

@@ -161,6 +161,7 @@ class TurnRunner:
             new_calls,
             usage=reply.usage,
             origin=str(work.origin),
+            is_mixed=work.is_mixed,
             now=self._parts.clock.now(),
         )
         work.step_added()

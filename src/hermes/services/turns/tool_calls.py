@@ -10,6 +10,7 @@ from hermes.core.approval import ApprovalState
 from hermes.core.errors import ToolError
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
+from hermes.core.roles import capped
 from hermes.core.turn import CallState
 from hermes.services.events import ToolEnded, ToolStarted
 from hermes.services.turns.turn import RunningTurn, TurnServices
@@ -44,11 +45,13 @@ class Calls:
             if count - self._parts.config().agent.identical_call_limit >= rules.WARNED_CALLS:
                 raise LoopingError(count)
             return
-        await self._parts.db.write(tool_calls.start, work.begun.claim, call.id, now=self._parts.clock.now())
+        role = await self._parts.db.write(tool_calls.start, work.begun.claim, call.id, now=self._parts.clock.now())
+        if role != work.begun.role:  # whoever lost a role meanwhile has lost it for this call too
+            work.begun = replace(work.begun, role=capped(work.begun.role, role))
         self._parts.bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
             agreed = await self._agreed(call)
-            context = self._parts.context_of(work, call.id)
+            context = self._parts.context_of(work, call.id, call.name)
             output = await self._parts.toolbox.call(call.name, call.arguments, context, agreed)
             outcome = ASKED if output.asks else "ok"
         except ToolError as error:

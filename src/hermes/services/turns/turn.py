@@ -18,7 +18,7 @@ from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage, Role, Usage
 from hermes.core.ports import Clock, Model
 from hermes.core.requests import TurnOptions
-from hermes.core.roles import PersonRole
+from hermes.core.roles import PersonRole, capped, is_outranked
 from hermes.core.text import one_line
 from hermes.services.events import EventBus
 from hermes.services.outbound.approval_cards import ApprovalCards
@@ -77,6 +77,11 @@ class RunningTurn:
     @property
     def role(self) -> PersonRole:
         return PersonRole(self.begun.role or PersonRole.GUEST)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether somebody of a lower role has written in this conversation: their words may be at work in it."""
+        return is_outranked(self.begun.heard, self.role)
 
     @property
     def origin(self) -> SessionKey:
@@ -146,9 +151,14 @@ class TurnServices:
     media: Media
     voice_reply: VoiceReply
 
-    def context_of(self, work: RunningTurn, row_id: str = "") -> ToolContext:
-        """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made."""
+    def context_of(self, work: RunningTurn, row_id: str = "", name: str = "") -> ToolContext:
+        """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made.
+
+        Among people of lower roles a tool that runs without a question works as it does for a user.
+        """
         context = self.context(work.key, work.turn.person_id, work.begun.role, work.options.folder)
+        if work.is_mixed and name and not self.toolbox.is_personal(name):
+            context = replace(context, role=PersonRole(capped(work.role, PersonRole.USER)))
 
         async def started_group(group: int) -> None:
             await self.db.write(tool_calls.note_process, row_id, group=group, started=birth_of(group))
@@ -162,4 +172,5 @@ class TurnServices:
             on_behalf_of=work.origin,
             depth=work.options.depth,
             words=work.words,
+            is_among_others=work.is_mixed and not name,
         )

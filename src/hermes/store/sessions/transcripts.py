@@ -10,6 +10,7 @@ import msgspec
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage
+from hermes.core.roles import capped
 from hermes.store import codec
 from hermes.store.db import POSTGRES, SQLITE, Tx
 from hermes.store.sessions import revisions
@@ -31,6 +32,7 @@ class Session:
     updated_at: float
     ended_at: float | None
     end_reason: str
+    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class TranscriptLine:
     at: float
 
 
-COLUMNS = "id, key, title, seq, created_at, updated_at, ended_at, end_reason"
+COLUMNS = "id, key, title, seq, created_at, updated_at, ended_at, end_reason, heard"
 
 
 def get(tx: Tx, session_id: str) -> Session | None:
@@ -70,6 +72,35 @@ def start(
 def of_lane(tx: Tx, key: str) -> str:
     """The id of the session that goes on under a key, or ''."""
     return str(tx.value("SELECT session_id FROM lanes WHERE key = :key", key=key) or "")
+
+
+def hear(tx: Tx, session_id: str, role: str) -> str:
+    """Note that somebody of this role writes in a shared session; the lowest role of all who ever did.
+
+    Of a session that is older than this note, the people of its turns tell.
+    """
+    known = str(tx.value("SELECT heard FROM sessions WHERE id = :id", id=session_id) or "")
+    others = (
+        [known]
+        if known
+        else tx.all(
+            """
+            SELECT DISTINCT people.role FROM turns JOIN people ON people.id = turns.person_id
+            WHERE turns.session_id = :id
+            """,
+            str,
+            id=session_id,
+        )
+    )
+    lowest = capped(role, *others)
+    if lowest != known:
+        tx.run("UPDATE sessions SET heard = :heard WHERE id = :id", heard=lowest, id=session_id)
+    return lowest
+
+
+def heard(tx: Tx, session_id: str) -> str:
+    """The lowest role of those who wrote in a shared session, else ''."""
+    return str(tx.value("SELECT heard FROM sessions WHERE id = :id", id=session_id) or "")
 
 
 def end(tx: Tx, session_id: str, *, reason: str, now: float) -> None:
@@ -330,13 +361,15 @@ def fork(tx: Tx, source_id: str, session_id: str, key: str, *, title: str, up_to
     """Copy a transcript up to a line into a new session under a key of its own, and say how many lines that was."""
     tx.run(
         """
-        INSERT INTO sessions (id, key, title, created_at, updated_at) VALUES (:id, :key, :title, :now, :now)
+        INSERT INTO sessions (id, key, title, created_at, updated_at, heard)
+        VALUES (:id, :key, :title, :now, :now, COALESCE((SELECT heard FROM sessions WHERE id = :source), ''))
         ON CONFLICT (id) DO NOTHING
         """,
         id=session_id,
         key=key,
         title=title,
         now=now,
+        source=source_id,
     )
     count = tx.run(
         """
@@ -431,6 +464,8 @@ def switch(tx: Tx, key: str, session_id: str, *, now: float) -> None:
         key=key,
         id=session_id,
     )
+    # Under two keys it would show the words of a private chat, which name no speaker, in a shared one.
+    tx.run("UPDATE lanes SET session_id = '' WHERE session_id = :id AND key <> :key", id=session_id, key=key)
     # Touched, so that no reset policy ends at once what somebody has just taken up.
     tx.run(
         "UPDATE sessions SET key = :key, ended_at = NULL, end_reason = '', updated_at = :now WHERE id = :id",

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import guess
+from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage
+from hermes.core.roles import PersonRole, capped
 from hermes.store import approvals, claims, inbox, outbox, people
 from hermes.store.chat_settings import NO_CHOICES, ChatSettings
 from hermes.store.claims import Claim
@@ -53,7 +55,9 @@ class BeginRules:
 class BegunTurn:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
-    ``summary`` stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
+    ``role`` is the lowest of three: the sender's when the message was stored, the turn's at its begin, the person's.
+    ``heard`` is the lowest role of all who wrote in this conversation, where several can; '' elsewhere. ``summary``
+    stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
     """
 
     claim: Claim
@@ -65,6 +69,7 @@ class BegunTurn:
     prompt: Prompt | None = None
     event_ids: tuple[str, ...] = ()
     role: str = ""
+    heard: str = ""
     person_name: str = ""
     summary: str = ""
     choices: ChatSettings = NO_CHOICES
@@ -150,8 +155,10 @@ def _begin(
     now: float,
 ) -> BegunTurn:
     prompt = queued.prompt
-    known, renewed, outgoing = _session(tx, lane.session_id, prompt, rules, now)
+    present, renewed, outgoing = _session(tx, lane.session_id, prompt, rules, now)
+    known = present.id if present is not None else ""
     person = _writer(tx, prompt)
+    role = capped(person.role, *(row.role for row in queued.rows))
     turn = turns.insert(
         tx,
         turn_id,
@@ -160,10 +167,16 @@ def _begin(
         person_id=person.id or prompt.person_id,
         reply_to=prompt.reply_to,
         now=now,
+        role=role,
     )
     lanes.enter(tx, held.key, turn_id=turn_id, session_id=turn.session_id)
     prompts.take(tx, turn_id, queued.rows)
     talk = _join(tx, turn, prompt, is_new=not known, now=now)
+    heard = present.heard if present is not None else ""
+    if prompt.overhears:
+        heard = transcripts.hear(tx, turn.session_id, PersonRole.GUEST.value)  # anybody may have said that
+    elif prompt.speaker and not SessionKey.parse(held.key).person:
+        heard = transcripts.hear(tx, turn.session_id, role or PersonRole.GUEST.value)
     return BegunTurn(
         held,
         turn,
@@ -173,7 +186,8 @@ def _begin(
         renewed=renewed,
         prompt=prompt,
         event_ids=tuple(row.id for row in queued.rows),
-        role=person.role,
+        role=role,
+        heard=heard,
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,
@@ -185,21 +199,21 @@ def _begin(
 
 def _session(
     tx: Tx, current: str, prompt: Prompt, rules: BeginRules, now: float
-) -> tuple[str, str, Sequence[Outgoing]]:
-    """The session to go on with, '' for a new one; why it is new ('' if it is the first), and what is said of that."""
+) -> tuple[Session | None, str, Sequence[Outgoing]]:
+    """The session to go on with, None for a new one; why it is new ('' for the first), and what is said of that."""
     known = transcripts.get(tx, current) if current else None
     if known is None:
-        return "", "", ()
+        return None, "", ()
     reason = rules.renews(known, now)
     if not reason:
-        return known.id, "", ()
+        return known, "", ()
     transcripts.end(tx, known.id, reason=reason, now=now)
     outgoing: Sequence[Outgoing] = ()
     if known.seq:
         language = _writer(tx, prompt).language or guess("", prompt.message.text)
         outgoing = rules.tell_renewed(known, language, now)
     outbox.enqueue(tx, outgoing, now=now)
-    return "", reason, outgoing
+    return None, reason, outgoing
 
 
 def _writer(tx: Tx, prompt: Prompt) -> Person:
@@ -258,6 +272,8 @@ def _go_on(
     prompt = prompts.composed(tx, rules.compose, rows, now)
     talk = _context(tx, turn.session_id, prompt)
     person = turns.person_of(tx, turn)
+    # A turn of an older version has no role of its own, and may hold the words of several people.
+    limits = [turn.role] if turn.role else _roles_of_senders(tx, turn.lane, rows)
     return BegunTurn(
         held,
         turn,
@@ -266,10 +282,19 @@ def _go_on(
         is_resumed=True,
         prompt=prompt,
         event_ids=tuple(row.id for row in rows),
-        role=person.role,
+        role=capped(person.role, *limits),
+        heard=transcripts.heard(tx, turn.session_id),
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,
         has_lost_files=bool(lane.files_lost),
         language=person.language,
     )
+
+
+def _roles_of_senders(tx: Tx, lane: str, rows: Sequence[InboxRow]) -> list[str]:
+    """Return the roles of all who wrote these rows in a chat; a request names its person itself."""
+    platform = SessionKey.parse(lane).platform
+    senders = {row.sender_id for row in rows if row.kind != "request"}
+    found = [people.find(tx, platform, sender) for sender in sorted(senders)]
+    return [person.role if person is not None else PersonRole.GUEST.value for person in found]

@@ -9,7 +9,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Attachment, ChatMessage
 from hermes.core.requests import TurnOptions
-from hermes.core.roles import PersonRole
+from hermes.core.roles import PersonRole, capped
 from hermes.store import inbox, people
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
@@ -17,7 +17,12 @@ from hermes.store.inbox import InboxRow, InboxState
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message of events; ``before``: lines of the request; ``person_id``: on whose behalf the gateway asks."""
+    """A user message made of one or more events of one sender, to whom the turn belongs.
+
+    ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
+    itself asks on somebody's behalf. ``speaker`` is who the model reads as the writer, '' in a chat of one person.
+    ``overhears``: lines of a group that were not for us come along with it.
+    """
 
     message: ChatMessage
     platform: str
@@ -27,6 +32,8 @@ class Prompt:
     before: tuple[ChatMessage, ...] = ()
     options: TurnOptions | None = None
     person_id: str = ""
+    speaker: str = ""
+    overhears: bool = False
 
 
 Compose = Callable[[Sequence[InboxRow]], Prompt]
@@ -56,7 +63,7 @@ def as_allowed(tx: Tx, row: InboxRow) -> InboxRow:
     if row.kind != "skill":
         return row
     person = people.find(tx, SessionKey.parse(row.lane).platform, row.sender_id)
-    is_guest = person is None or person.role == PersonRole.GUEST
+    is_guest = person is None or capped(person.role, row.role) == PersonRole.GUEST
     return replace(row, kind="message") if is_guest else row
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import codec, inbox
+from hermes.core.keys import SessionKey
+from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, Incoming
 from hermes.store.sessions import transcripts, undo
@@ -57,7 +58,10 @@ def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: s
     undone = undo.take_back_exchange(tx, session_id, asked=asked, now=now)
     if undone.is_busy or not undone.exchanges:
         return Retried(is_busy=undone.is_busy)
-    rows: list[InboxRow | None] = [row for row in inbox.of_turn(tx, turn_id) if row.kind in ASKABLE]
+    # A turn of an older version may hold words of others, which whoever asks again must not say for them.
+    rows: list[InboxRow | None] = [
+        row for row in inbox.of_turn(tx, turn_id) if row.kind in ASKABLE and _is_of(tx, row, place)
+    ]
     inbox.accept(tx, [_event(place, row, said, again, asked, n, now) for n, row in enumerate(rows or [None])], now=now)
     return Retried(text=said)
 
@@ -65,6 +69,11 @@ def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: s
 def _is_theirs(tx: Tx, session_id: str, turn_id: str, person_id: str) -> bool:
     turn = turns.get(tx, turn_id)
     return turn.person_id == person_id if turn is not None else transcripts.belongs_to(tx, session_id, person_id)
+
+
+def _is_of(tx: Tx, row: InboxRow, place: RetryOrigin) -> bool:
+    person = people.find(tx, SessionKey.parse(row.lane).platform, row.sender_id)
+    return person.id == place.person_id if person is not None else row.sender_id == place.sender_id
 
 
 def _event(
@@ -79,7 +88,7 @@ def _event(
         place.platform,
         place.account,
         kind,
-        row.sender_id if row is not None else place.sender_id,
+        place.sender_id,  # the same person by another name, where it was first asked on another platform
         body,
         inbox.InboxState.QUEUED,
         ready_at=now,

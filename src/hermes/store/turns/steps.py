@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hermes.core.approval import SHARED
+from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.core.roles import capped
 from hermes.core.turn import CallState
 from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.outbox_files import UNDELIVERED
 from hermes.store.sessions import transcripts
@@ -59,24 +63,40 @@ def tell_lost_files(
 # What is written while it runs
 
 
-def steering(tx: Tx, lane: str) -> tuple[str, bool]:
-    """The lane's busy mode, and whether something waits that is to steer the running turn whatever the mode."""
-    return lanes.busy_mode(tx, lane), any(row.kind == STEER for row in inbox.queued(tx, lane))
+def steering(tx: Tx, turn: Turn) -> tuple[str, bool]:
+    """The lane's busy mode, and whether something waits that is to steer this turn whatever the mode."""
+    marked = [row for row in inbox.queued(tx, turn.lane) if row.kind == STEER]
+    return lanes.busy_mode(tx, turn.lane), bool(_of_turns_person(tx, turn, marked))
 
 
 def steer(
     tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float, only_marked: bool = False
 ) -> ChatMessage | None:
-    """Hand new messages to the running turn as one user message; ``only_marked``: those written to steer."""
+    """Hand what arrived meanwhile to the running turn, as one more user message.
+
+    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone, and so is what anybody
+    else wrote, or the same person in a lower role: nobody's words run with the rights of another.
+    """
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
-    rows = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
+    meant = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
+    rows = _of_turns_person(tx, turn, meant)
     prompt = prompts.composed(tx, compose, rows, now)
     if prompt is None:
         return None
     prompts.take(tx, turn.id, rows)
     transcripts.append(tx, turn.session_id, turn.id, [prompt.message], now=now)
     return prompt.message
+
+
+def _of_turns_person(tx: Tx, turn: Turn, rows: Sequence[InboxRow]) -> list[InboxRow]:
+    """Return the rows whose sender is the turn's person and had at least the turn's role when writing, and has now."""
+    platform = SessionKey.parse(turn.lane).platform
+    own: dict[str, bool] = {}
+    for sender in {row.sender_id for row in rows}:
+        is_own, is_below = inbox.standing(tx, platform, sender, turn.id)
+        own[sender] = is_own and not is_below
+    return [row for row in rows if own[row.sender_id] and capped(turn.role, row.role) == turn.role]
 
 
 # What the model asks for
@@ -91,19 +111,21 @@ def add_step(
     *,
     usage: Usage,
     origin: str = "",
+    is_mixed: bool = False,
     now: float,
 ) -> list[StoredCall]:
     """Append what the model said and the calls it asks for; questions go out in the same transaction.
 
     A call that a standing grant covers is allowed instead of asked about. ``origin`` is the lane in whose session
-    grants are given, where the turn was handed its task by another one.
+    grants are given, where the turn was handed its task by another one. ``is_mixed``: people of lower roles write in
+    the conversation, so only what was allowed with that in view is allowed for longer.
     """
     lanes.must_hold(tx, held)
     transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     step = turn.steps + 1
     _count_step(tx, turn, step, usage)
     for position, new in enumerate(new_calls):
-        state = _ask(tx, turn, new, origin, now)
+        state = _ask(tx, turn, new, origin, now, is_mixed=is_mixed)
         tool_calls.insert(tx, turn, step, position, new, state, now)
     return tool_calls.of_step(tx, turn.id, step)
 
@@ -121,18 +143,20 @@ def _count_step(tx: Tx, turn: Turn, step: int, usage: Usage) -> None:
     )
 
 
-def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float) -> CallState:
+def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float, *, is_mixed: bool) -> CallState:
     """Put the question of a call, unless it needs none or somebody has answered its kind for longer."""
     if new.approval is None:
         return CallState.PROPOSED
     asked = replace(new.approval, session_id=_session_of_grants(tx, turn, origin))
-    grant = grants.covering(
-        tx,
-        person_id=turn.person_id,
-        session_id=asked.session_id,
-        subject=asked.subject,
-        touches_host=asked.touches_host,
-    )
+    grant = None
+    if not is_mixed or asked.subject.startswith(SHARED):
+        grant = grants.covering(
+            tx,
+            person_id=turn.person_id,
+            session_id=asked.session_id,
+            subject=asked.subject,
+            touches_host=asked.touches_host,
+        )
     place = {"lane": turn.lane, "turn_id": turn.id, "tool_call_id": new.id}
     if grant is not None:
         by, scope = f"grant {grant.id}", grant.scope

@@ -103,10 +103,18 @@ def insert(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, state: Ca
     )
 
 
-def start(tx: Tx, held: Claim, call_id: str, *, now: float) -> None:
-    """Commit that the side effect may happen from now on."""
+def start(tx: Tx, held: Claim, call_id: str, *, now: float) -> str:
+    """Commit that the side effect may happen from now on. Returns the role that the turn's person has now, if any."""
     lanes.must_hold(tx, held)
     tx.run("UPDATE tool_calls SET state = 'started', started_at = :now WHERE id = :id", id=call_id, now=now)
+    role = tx.value(
+        """
+        SELECT people.role FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id
+        JOIN people ON people.id = turns.person_id WHERE tool_calls.id = :id
+        """,
+        id=call_id,
+    )
+    return str(role or "")
 
 
 def finish(

@@ -41,11 +41,12 @@ class Turn:
     prompt_tokens: int
     completion_tokens: int
     reason: str
+    role: str = ""
 
 
 COLUMNS = (
     "id, lane, session_id, state, person_id, reply_to, attempts, steps, created_at, ended_at, model, "
-    "prompt_tokens, completion_tokens, reason"
+    "prompt_tokens, completion_tokens, reason, role"
 )
 
 
@@ -59,12 +60,14 @@ def of_lane(tx: Tx, lane: str) -> Turn | None:
     return get(tx, str(turn_id)) if turn_id else None
 
 
-def insert(tx: Tx, turn_id: str, *, lane: str, session_id: str, person_id: str, reply_to: str, now: float) -> Turn:
-    """A turn that runs from now on, and what ``get`` would read of it."""
+def insert(
+    tx: Tx, turn_id: str, *, lane: str, session_id: str, person_id: str, reply_to: str, now: float, role: str = ""
+) -> Turn:
+    """A turn that runs from now on, and what ``get`` would read of it. ``role`` is the most that it may ever use."""
     tx.run(
         """
-        INSERT INTO turns (id, lane, session_id, state, person_id, reply_to, attempts, created_at)
-        VALUES (:id, :lane, :session_id, 'running', :person_id, :reply_to, 1, :now)
+        INSERT INTO turns (id, lane, session_id, state, person_id, reply_to, attempts, created_at, role)
+        VALUES (:id, :lane, :session_id, 'running', :person_id, :reply_to, 1, :now, :role)
         """,
         id=turn_id,
         lane=lane,
@@ -72,8 +75,9 @@ def insert(tx: Tx, turn_id: str, *, lane: str, session_id: str, person_id: str, 
         person_id=person_id,
         reply_to=reply_to,
         now=now,
+        role=role,
     )
-    return Turn(turn_id, lane, session_id, TurnState.RUNNING, person_id, reply_to, 1, 0, now, None, "", 0, 0, "")
+    return Turn(turn_id, lane, session_id, TurnState.RUNNING, person_id, reply_to, 1, 0, now, None, "", 0, 0, "", role)
 
 
 def person_of(tx: Tx, turn: Turn) -> Person:

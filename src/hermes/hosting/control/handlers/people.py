@@ -41,10 +41,14 @@ class PairingVerbs:
         }
 
     async def approve(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{platform, code}``: let in whoever has this code."""
-        approval = await self._pairings.approve(
-            _word(args, "platform"), _word(args, "code"), by=AT_THE_MACHINE, is_at_machine=True
-        )
+        """``{platform, code}``: let in whoever has this code; ``{platform, user}``: the person with this id."""
+        platform = _word(args, "platform")
+        if args.get("user"):
+            approval = await self._pairings.approve_user(platform, _word(args, "user"), by=AT_THE_MACHINE)
+        else:
+            approval = await self._pairings.approve(
+                platform, _word(args, "code"), by=AT_THE_MACHINE, is_at_machine=True
+            )
         return {
             **_to_dict(approval.pairing),
             "state": "approved",
@@ -71,7 +75,8 @@ class PeopleVerbs:
         return await self._db.read(_everybody)
 
     async def role(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{person, role}``: ``person`` is an id or ``platform:user``. Counts from their next message on."""
+        """``{person, role}``: ``person`` is an id or ``platform:user``. More counts from their next message on,
+        less at once."""
         role = _role(args)
         return await self._db.write(_set_role, _word(args, "person"), role)
 
