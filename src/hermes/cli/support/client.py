@@ -50,6 +50,7 @@ STEADY_SECONDS = 2.0  # one who answered for so long did not end at once
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
+REAP_SECONDS = 10.0
 FRESH_SECONDS = 3.0  # a heart beats every second
 MAX_TEXT_CHARS = 5_000_000
 
@@ -331,7 +332,8 @@ def lone_owner(home: Path) -> str:
 
 def works_out_of_reach(home: Path) -> bool:
     """Whether a gateway is well and its socket just cannot be reached from here (another container): it is asked by
-    request files, without waiting for the socket. One that is being started or was killed does not count."""
+    request files, as far as it answers those, without waiting for the socket. One that is being started or was killed
+    does not count."""
     seen = heartbeat.read(paths.heartbeat(str(home)))
     owner = locks.holder(paths.owner_lock(str(home)))
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
@@ -346,11 +348,31 @@ def works_out_of_reach(home: Path) -> bool:
 
 @asynccontextmanager
 async def alone_chat(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
-    """One that stays open: other commands ask it over the socket, as they would ask a gateway."""
+    """One that stays open: other commands ask it over the socket, as they would ask a gateway.
+
+    Commands of the agent stay below this process, so that they are known there.
+    """
+    import asyncio
+
     from hermes.hosting.control.server import ControlServer
 
+    processes.adopt_orphans()
     async with alone_gateway(home, LONE_CHAT) as verbs, ControlServer(home, verbs).listening():
-        yield verbs
+        reaping = asyncio.create_task(_reap_orphans(), name="reap orphans")
+        try:
+            yield verbs
+        finally:
+            reaping.cancel()
+
+
+async def _reap_orphans() -> None:
+    """Take the ends of the processes that we adopted: those of our own are taken by whoever started them, at once."""
+    import asyncio
+
+    seen: set[int] = set()
+    while True:
+        await asyncio.sleep(REAP_SECONDS)
+        seen = processes.reap_long_ended(seen)
 
 
 @asynccontextmanager
@@ -431,7 +453,7 @@ def outside_platforms(config: Config) -> list[str]:
 
 
 def working_folder(home: Path) -> Path:
-    """Return the folder whose `.env` counts too."""
+    """Return the folder that the command was typed in; its `.env` is not read, and that is told."""
     return Path(paths.working_folder(str(home)))
 
 
