@@ -55,12 +55,12 @@ async def test_what_waits_is_listed_read_and_answered(api: Api, model: FakeModel
     assert await waiting(api, "?session_id=other") == []
     answer = await api.post(f"/api/approvals/{approval_id}", {"decision": "approve"})
     assert answer.status == 200
-    assert (answer.json["status"], answer.json["answered_by"]) == ("allowed", "key:default")
+    assert (answer.json["status"], answer.json["answered_by"]) == ("allowed", "key:desk")
     await run_is(api, run_id, "completed")
     assert dangers(tmp_path) == ["bang"]
     assert await waiting(api) == []
     told = (await api.get(f"/api/approvals/{approval_id}")).json
-    assert (told["status"], told["answered_by"], told["may_answer"]) == ("allowed", "key:default", False)
+    assert (told["status"], told["answered_by"], told["may_answer"]) == ("allowed", "key:desk", False)
 
 
 async def test_a_denial_is_told_to_the_model(api: Api, model: FakeModel, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_a_second_answer_is_told_who_was_first(api: Api, model: FakeModel)
     await api.post(f"/api/approvals/{approval_id}", {"approve": True})
     answer = await api.post(f"/api/approvals/{approval_id}", {"approve": False})
     assert (answer.status, answer.error["code"]) == (409, "approval_already_answered")
-    assert answer.error["message"] == "It was already allowed by key:default."
+    assert answer.error["message"] == "It was already allowed by key:desk."
 
 
 async def test_an_answer_after_its_time_or_after_the_run_is_refused(
