@@ -126,7 +126,7 @@ def disguised(work: Any) -> None:
 def main(shape: str, spec_path: str, out: str) -> None:
     spec = json.loads(Path(spec_path).read_text())
     again = [sys.executable, __file__, "child", spec_path, out]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     match shape:
         case "child":
             attack(spec, out)
