@@ -22,15 +22,17 @@ from typing import Any
 import pytest
 
 from hermes.app.lifespan import GatewayOptions, open_gateway
+from hermes.config import EnvFiles, explain, load
 from hermes.hosting import heartbeat, paths, processes
 from hermes.hosting.control import client as control
+from hermes.hosting.control.access import OPEN_TO_OUTSIDE, OPEN_TO_TOOLS
 from hermes.hosting.control.handlers.gateway import verbs_of
-from hermes.hosting.control.server import OPEN_TO_OUTSIDE, OPEN_TO_TOOLS
 from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.worker import StopRequest, WorkerOptions, lifecycle_verbs
 from hermes.servers.api.api import WORK, adders
 from hermes.servers.api.context import ApiParts
 from hermes.servers.app import make_app
+from hermes.services.adapters.registry import find_platforms
 from tests.e2e.keeping import ROOT
 from tests.e2e.test_process_gateway import free_port
 from tests.fakes.model import FakeModel, calls_tools
@@ -368,6 +370,139 @@ def test_z_a_person_at_a_terminal_answers_and_the_work_goes_on(scene: Scene) -> 
     assert answered.returncode == 0, answered.stderr
     until(lambda: not (scene.folder / "build").exists())
     assert scene.pending() == []
+
+
+# Without a gateway
+
+ALONE = """
+import asyncio, json, os, sys, time
+from pathlib import Path
+from hermes.cli.support.client import alone_chat
+from hermes.hosting import processes
+
+async def main(home, attack, spec, out):
+    async with alone_chat(Path(home)):
+        child = await asyncio.create_subprocess_exec(sys.executable, attack, "double fork", spec, out)
+        await child.wait()
+        adopted = processes.children(os.getpid())
+        print(json.dumps(adopted), flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_a_chat_that_works_alone_knows_the_agents_processes_too(tmp_path: Path) -> None:
+    home, spec, out = tmp_path / "home", tmp_path / "spec.json", tmp_path / "out"
+    verbs: dict[str, dict[str, str]] = {verb: {} for verb in sorted(registries()[0] - OPEN_TO_TOOLS - {"stop"})}
+    keys = {"default_key": "", "named_key": "", "port": 1, "routes": [], "files": []}
+    spec.write_text(json.dumps({"home": str(home), "verbs": verbs, **keys}))
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    command = [sys.executable, "-c", ALONE, str(home), str(ATTACK), str(spec), str(out)]
+    subprocess.run(command, env=environ, cwd=tmp_path, check=True, capture_output=True, timeout=SECONDS)
+    told = json.loads(out.read_text())
+    assert {verb for verb in verbs if REFUSED not in told[f"socket {verb}"]} == set()
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Types a command where a gateway was, as a person (``is_marked=False``) or as what is left of its tools."""
+    folder = tmp_path_factory.mktemp("left")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    marked = (
+        "import os, sys; from hermes.hosting import tool_processes; tool_processes.mark_children()\n"
+        "os.execv(sys.executable, [sys.executable, '-P', '-m', 'hermes', *sys.argv[1:]])"
+    )
+
+    def run(*words: str, is_marked: bool) -> str:
+        begin = ["-c", marked] if is_marked else ["-P", "-m", "hermes"]
+        done = subprocess.run(
+            [sys.executable, *begin, *words], env=environ, cwd=folder, check=False, capture_output=True, text=True,
+            timeout=SECONDS,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    run("api-key", "create", "first", is_marked=False)
+    return run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("approvals", "approve", "all"),
+        ("api-key", "create", "mallory", "--role", "owner"),
+        ("people", "role", "telegram:666", "owner"),
+        ("-z", "/approve ABCDEF"),
+    ],
+)
+def test_a_process_that_outlived_its_gateway_decides_nothing_alone(
+    left_behind: Callable[..., str], words: tuple[str, ...]
+) -> None:
+    """Supervisor and worker were killed at once; what is left of their tools finds the home free."""
+    assert REFUSED in left_behind(*words, is_marked=True)
+
+
+def test_a_person_decides_where_no_gateway_runs(left_behind: Callable[..., str]) -> None:
+    assert REFUSED not in left_behind("approvals", "approve", "all", is_marked=False)
+
+
+# Settings of a hostile folder
+
+HOSTILE = {
+    "OPENAI_BASE_URL": "http://127.0.0.1:6/v1",
+    "OPENAI_API_KEY": "sk-hostile-0123456789",
+    "HERMES_MODEL": "evil",
+    "TELEGRAM_BOT_TOKEN": "666666:hostile-hostile-hostile-hostile",
+    "TELEGRAM_ALLOWED_USERS": "666",
+    "API_SERVER_HOST": "0.0.0.0",
+    "API_SERVER_KEY": "hostile-hostile-hostile-hostile",
+    "HERMES_DATABASE_URL": "postgresql://hostile",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("form", ["file", "link", "named by a file"])
+def test_the_folder_we_are_in_sets_nothing(tmp_path: Path, name: str, form: str) -> None:
+    home, folder = tmp_path / "ours", tmp_path / "hostile-repo"
+    home.mkdir()
+    folder.mkdir()
+    hostile = "".join(f"{key}={value}\n" for key, value in HOSTILE.items())
+    match form:
+        case "link":
+            (tmp_path / "elsewhere").write_text(hostile)
+            (folder / ".env").symlink_to(tmp_path / "elsewhere")
+        case "named by a file":
+            (folder / "more.env").write_text(hostile)
+            (folder / ".env").write_text(f"HERMES_ENV_FILE={folder / 'more.env'}\n")
+        case _:
+            (folder / ".env").write_text(hostile)
+    manifests = tuple(find_platforms().manifests.values())
+    loaded = load(home, {}, folder, manifests)
+    found = explain(loaded, name)
+    assert found.stated == (), found
+    assert HOSTILE[name] not in str(found)
+    assert any("is ignored" in str(problem) for problem in loaded.problems)
+    assert not any(value in str(problem) for problem in loaded.problems for value in HOSTILE.values())
+    assert EnvFiles.of(home, {}).all() == {}
+
+
+def test_a_hostile_folder_is_told_and_a_named_file_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "hostile-repo"
+    folder.mkdir()
+    (folder / ".env").write_text("HERMES_MODEL=evil\n")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+
+    def hermes(*words: str) -> str:
+        command = [sys.executable, "-P", "-m", "hermes", *words]
+        done = subprocess.run(
+            command, env=environ, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        return done.stdout + done.stderr
+
+    assert "evil" not in hermes("config", "explain", "HERMES_MODEL")
+    assert "./.env: is ignored, though it sets HERMES_MODEL" in hermes("config", "check")
+    assert "evil" in hermes("--env-file", ".env", "config", "explain", "HERMES_MODEL")
+    assert "evil" in hermes("--env-file=.env", "config", "explain", "HERMES_MODEL")
+    assert "takes the path of a file" in hermes("--env-file", "nowhere", "config", "check")
 
 
 def http(scene: Scene, method: str, path: str, key: str, body: object) -> tuple[int, dict[str, Any]]:

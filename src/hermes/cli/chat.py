@@ -46,16 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
-        words = own_words(client.home)
+        loaded = load_config(client.home)
+        # The words of whoever sits here: in the language of the settings, else of their terminal.
+        words = words_of(pick(loaded.config.language, "", hint=terminal_language()))
         out(words.BANNER, flush=True)
+        for problem in loaded.problems:
+            if problem.where == "./.env":  # of this folder, and not read
+                note(f"! {as_typed(str(problem))}")
         if client.is_alone and (deaf := configured_platforms(client.home)):
             out(deaf_words(deaf), flush=True)
         return TerminalChat(client, args.session, words).talk(_reader(client.home))
-
-
-def own_words(home: Path) -> Texts:
-    """The words of whoever sits here: in the language of the settings, else of their terminal."""
-    return words_of(pick(load_config(home).config.language, "", hint=terminal_language()))
 
 
 def terminal_language() -> str:

@@ -113,8 +113,12 @@ def started_at(pid: int) -> float:
     mark = start_mark(pid)
     if not mark:
         return time.time()
-    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.time() - since_boot + int(mark) / os.sysconf("SC_CLK_TCK")
+    return time.time() - since_boot() + int(mark) / os.sysconf("SC_CLK_TCK")
+
+
+def since_boot() -> float:
+    """Return the seconds since the machine started, as start marks count them; any clock that goes on elsewhere."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def resident_bytes(pid: int) -> int:

@@ -9,6 +9,7 @@ Imported by the parent too: standard library only, and little of it.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
@@ -34,14 +35,15 @@ UNKNOWN = "unknown"  # gone, or hidden
 
 
 class ToolProcesses:
-    """Judge processes. ``roots`` are the processes below which only tools run; ``limit`` is the one without the mark.
+    """Judge processes. ``roots`` are those below which only tools run, by default this one; ``limit`` is the one
+    without the mark.
 
     Without a /proc (not Linux) nothing is known of any process, and all are taken for people's.
     """
 
-    def __init__(self, roots: Iterable[int] = (), limit: int | None = None) -> None:
+    def __init__(self, roots: Iterable[int] | None = None, limit: int | None = None) -> None:
         self._own = os.getpid()
-        self._roots = frozenset({self._own, *roots})
+        self._roots = frozenset((self._own,) if roots is None else roots)
         self._limit = lock_limit(self._own) if limit is None else limit
         self._can_tell = os.path.isdir("/proc/self")
 
@@ -56,8 +58,12 @@ class ToolProcesses:
             return UNKNOWN
         return TOOL if limit < self._limit or not self._roots.isdisjoint(chain) else PERSON
 
-    def origin_of_peer(self, line: socket.socket) -> str:
-        """Tell who connected to a Unix socket: whoever it was then, even if another holds the connection now."""
+    def origin_of_peer(self, line: socket.socket, connected_at: float) -> str:
+        """Tell who connected to a Unix socket: whoever it was then, even if another holds the connection now.
+
+        ``connected_at`` is when, in seconds since the boot. It matters on kernels before 6.5, which tell only a number:
+        a process that is younger than the connection was given the number of the one that made it.
+        """
         import socket
         import struct
 
@@ -66,9 +72,12 @@ class ToolProcesses:
         try:
             descriptor = line.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
         except OSError as error:
-            if error.errno not in (92, 95, 22):  # this kernel has no such option
+            if error.errno not in (errno.ENOPROTOOPT, errno.EOPNOTSUPP):
                 return UNKNOWN  # the process has ended
             pid, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            mark = processes.start_mark(pid)
+            if mark and int(mark) / os.sysconf("SC_CLK_TCK") > connected_at + 0.02:
+                return UNKNOWN
             return self.origin(int(pid))
         try:
             pid = _pid_of(descriptor)
@@ -116,6 +125,11 @@ def mark_children() -> int:
     except (ImportError, ValueError, OSError):  # a system without this limit
         return before
     return before
+
+
+def is_marked() -> bool:
+    """Tell whether this very process was started by the worker of some gateway."""
+    return MARK - 1000 < lock_limit(os.getpid()) < MARK
 
 
 def lock_limit(pid: int) -> int:

@@ -173,7 +173,7 @@ async def _live(
         kept_up_by=who_keeps_us_up(parent_pid),
         command=arguments.command,
         build=installed(),
-        tools=ToolProcesses((parent_pid,) if has_parent else (), tool_processes.mark_children()),
+        tools=ToolProcesses((os.getpid(), parent_pid), tool_processes.mark_children()),
         log_trouble=lambda: logs.trouble() if logs is not None else "",
     )
     loop = asyncio.get_running_loop()

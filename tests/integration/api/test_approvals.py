@@ -10,6 +10,7 @@ import pytest
 from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals, runs
 from hermes.servers.api.context import Caller
+from hermes.store.api.api_keys import DEFAULT_NAME
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -183,3 +184,26 @@ async def test_a_question_asked_in_a_chat_is_answered_over_the_api(
     assert (await api.post(f"/api/approvals/{approval['id']}", {"approve": True})).status == 200
     await telegram.wait_for(lambda: any(sent.text == "All done." for sent in telegram.sent), 10)
     assert dangers(tmp_path) == ["bang"]
+
+
+DEFAULT = Caller(DEFAULT_NAME, PersonRole.OWNER)
+
+
+async def test_the_default_key_approves_what_stays_in_a_sandbox_and_only_denies_what_touches_the_machine(
+    api: Api, model: FakeModel, families: Families, tmp_path: Path
+) -> None:
+    async with another(api, DEFAULT, families) as default:
+        run_id, note = await ask(default, model, NOTE)
+        assert (await default.get(f"/api/approvals/{note}")).json["may_answer"] is True
+        assert (await default.post(f"/api/approvals/{note}", {"approve": True})).status == 200
+        await run_is(default, run_id, "completed")
+        run_id, danger = await ask(default, model)
+        assert (await default.get(f"/api/approvals/{danger}")).json["may_answer"] is False
+        for path in (f"/api/approvals/{danger}", f"/v1/runs/{run_id}/approval"):
+            for scope in ("once", "always"):
+                answer = await default.post(path, {"approve": True, "scope": scope})
+                assert (answer.status, answer.error["code"]) == (403, "key_in_a_file")
+                assert "hermes api-key create" in answer.error["message"]
+        assert await waiting(default) == [danger]
+        assert (await default.post(f"/api/approvals/{danger}", {"approve": False})).status == 200
+    assert dangers(tmp_path) == []

@@ -123,6 +123,47 @@ def test_what_ended_below_us_and_belongs_to_nobody_is_reaped_at_the_second_look(
     assert pid not in processes.children(os.getpid())
 
 
+# Over a Unix socket
+
+
+@pytest.mark.parametrize("option", [tool_processes.SO_PEERPIDFD, 9999], ids=["pidfd", "number alone"])
+def test_whoever_connected_is_known_and_nobody_who_has_ended(
+    tmp_path: Path, option: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels before 6.5 tell only a number."""
+    monkeypatch.setattr(tool_processes, "SO_PEERPIDFD", option)
+    path = str(tmp_path / "sock")
+    code = "line = socket.socket(socket.AF_UNIX); line.connect(sys.argv[1]); print('up', flush=True); sys.stdin.read()"
+    judge = ToolProcesses()
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as own:
+        server.bind(path)
+        server.listen()
+        own.connect(path)
+        accepted, _ = server.accept()
+        with accepted:
+            assert judge.origin_of_peer(accepted, processes.since_boot()) == PERSON
+        with python(code, path) as child:
+            accepted, _ = server.accept()
+            line_of(child)
+            assert judge.origin_of_peer(accepted, processes.since_boot()) == TOOL
+        with accepted:
+            assert judge.origin_of_peer(accepted, processes.since_boot()) == UNKNOWN
+
+
+def test_a_number_that_was_given_to_a_younger_process_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_processes, "SO_PEERPIDFD", 9999)
+    path = str(tmp_path / "sock")
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as own:
+        server.bind(path)
+        server.listen()
+        own.connect(path)
+        accepted, _ = server.accept()
+        with accepted:
+            assert ToolProcesses().origin_of_peer(accepted, 0.0) == UNKNOWN
+
+
 # Over TCP
 
 

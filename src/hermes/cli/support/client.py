@@ -121,6 +121,7 @@ class GatewayClient:
             began = time.monotonic()
             try:
                 if self._inside is not None:
+                    _refuse_agent(verb, args)
                     return self._inside.ask(verb, args, shown)
                 is_followed = shown is not None and is_listening(self.home)
                 patience = ANSWER_SECONDS if timeout is None or is_followed else timeout
@@ -210,6 +211,19 @@ def _sendable(args: Mapping[str, Any]) -> dict[str, Any]:
             f"That is too long for one message: {longest:,} characters, and {MAX_TEXT_CHARS:,} can be sent."
         )
     return cleaned
+
+
+def _refuse_agent(verb: str, args: Mapping[str, Any]) -> None:
+    """Refuse in a command that works alone what a gateway would refuse: a tool may have outlived its gateway.
+
+    Talking is no decision, but a command in it is one.
+    """
+    from hermes.hosting import tool_processes
+    from hermes.hosting.control import access
+
+    is_talk = verb == "model.ready" or (verb == "say" and not str(args.get("text") or "").lstrip().startswith("/"))
+    if not is_talk and verb not in access.OPEN_TO_TOOLS and tool_processes.is_marked():
+        raise GatewayError(access.NOT_THE_AGENT)
 
 
 class _ReaderIsGone(Exception):  # noqa: N818 - a fact, not an error
@@ -384,6 +398,7 @@ async def alone_gateway(home: Path, owner_name: str = "hermes command") -> Async
     from hermes.store.db import StoreLimits
     from hermes.store.home import make_home
 
+    processes.hide_memory()
     make_home(home)
     redactor = Redactor()
     with Logs.open(str(home), redactor, console=False):

@@ -21,27 +21,16 @@ import orjson
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.failures import sentence
-from hermes.hosting import paths
+from hermes.hosting import paths, processes
+from hermes.hosting.control.access import OPEN_TO_OUTSIDE, OPEN_TO_TOOLS, why_not
 from hermes.hosting.control.client import short_address
-from hermes.hosting.tool_processes import OUTSIDE, TOOL, UNKNOWN, ToolProcesses
+from hermes.hosting.tool_processes import UNKNOWN, ToolProcesses
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SIGN_OF_LIFE_SECONDS = 2.0
 LOOK_SECONDS = 0.5
 FRESH_SECONDS = 30.0  # an older request file was given up by whoever wrote it
 MAX_FILE_BYTES = 64 * 1024
-
-OPEN_TO_TOOLS = frozenset(
-    {
-        "ping", "status", "config.reload", "doctor.stores", "store.counts", "sessions.count", "sessions.list",
-        "sessions.show", "trace.list", "grants.list", "people.list", "api_keys.list", "restart",
-    }
-)  # fmt: skip
-"""What a process of a tool may ask for, and any process whose origin is not known: nothing here shows a code or a key,
-or changes what the gateway holds. ``restart`` keeps everything; the agent needs an approval to type it."""
-
-OPEN_TO_OUTSIDE = OPEN_TO_TOOLS - {"restart"} | {"pairing.list", "pairing.approve", "pairing.revoke", "pairing.clear"}
-"""What a process of another container may ask for as well, by socket or by file."""
 
 log = logging.getLogger(__name__)
 
@@ -193,26 +182,6 @@ class _Request:
     origin: str
 
 
-def _why_not(verb: str, origin: str) -> str:
-    """Return why a process of this origin is not given what it asks for; "" when it is."""
-    if origin == TOOL:
-        return (
-            "This runs in the agent's own terminal, and the agent cannot answer its own questions or change its own "
-            "gateway. Do this in a chat, or in a terminal that you opened yourself."
-        )
-    if origin == UNKNOWN:
-        return (
-            "The gateway cannot tell which process asks for this, so it may be the agent's own. Do this in a chat, or "
-            "in a terminal on the gateway's machine."
-        )
-    if origin == OUTSIDE and verb not in OPEN_TO_OUTSIDE:
-        return (
-            f"From another container only pairings can be decided, not {verb!r}. Type it where the gateway runs, for "
-            "example after `docker exec -it NAME`, or answer in a chat."
-        )
-    return ""
-
-
 class _FileReply(Protocol):
     def why_not(self, verb: str) -> str: ...
     async def event(self, told: Any) -> None: ...
@@ -226,9 +195,11 @@ class _SocketReply:
     def __init__(self, writer: asyncio.StreamWriter, tools: ToolProcesses) -> None:
         self._writer = writer
         self._tools = tools
+        self._connected_at = processes.since_boot()
 
     def why_not(self, verb: str) -> str:
-        return _why_not(verb, self._tools.origin_of_peer(self._writer.get_extra_info("socket")))
+        line = self._writer.get_extra_info("socket")
+        return why_not(verb, self._tools.origin_of_peer(line, self._connected_at))
 
     async def event(self, told: Any) -> None:
         await self._send({"event": told})
@@ -257,7 +228,7 @@ class _Collected:
         self._origin = origin
 
     def why_not(self, verb: str) -> str:
-        why = _why_not(verb, self._origin)
+        why = why_not(verb, self._origin)
         if not why and verb not in OPEN_TO_OUTSIDE:
             return f"{verb!r} is answered on the gateway's socket alone, which cannot be reached. Look: hermes doctor"
         return why
@@ -341,7 +312,8 @@ def _take_one(entry: os.DirEntry[str], device: int, tools: ToolProcesses) -> lis
         with open(os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
             facts = os.fstat(file.fileno())
             raw = file.read(MAX_FILE_BYTES) if stat.S_ISREG(facts.st_mode) else b""
-            origin = tools.origin_of_locker(file.fileno()) if facts.st_dev == device else UNKNOWN
+            is_ours = facts.st_dev == device and facts.st_nlink == 1 and facts.st_uid == os.geteuid()
+            origin = tools.origin_of_locker(file.fileno()) if is_ours else UNKNOWN
         os.unlink(entry.path)
     except FileNotFoundError:
         return []  # taken back by its writer
