@@ -41,6 +41,7 @@ ATTACK = Path(__file__).parent / "doors_attack.py"
 SECONDS = 60.0
 
 REFUSED = "cannot answer its own questions"
+CANARY = "canary-0123456789abcdef"
 CANNOT_TELL = "cannot tell which process"
 
 SHAPES = ["child", "grandchild", "double fork", "disguised", "setsid", "nohup", "tmux", "pid namespace"]
@@ -111,7 +112,7 @@ class Scene:
         self.port = free_port()
         self.environ = {
             "PATH": os.environ["PATH"], "HOME": str(folder), "HERMES_HOME": str(self.home),
-            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "DEPLOY_TOKEN": CANARY,
         }  # fmt: skip
         self.home.mkdir(mode=0o700)
         (self.home / ".env").write_text(
@@ -340,6 +341,35 @@ def test_the_text_approve_sent_to_the_agent_over_http_answers_nothing(scene: Sce
     body = {"messages": [{"role": "user", "content": f"/approve {scene.code}"}]}
     http(scene, "POST", "/v1/chat/completions", scene.default_key(), body)
     assert scene.pending() == [scene.code]
+
+
+LOOK = """
+import json, os, sys
+told = {"environ": dict(os.environ), "open": [], "seen": []}
+for name in os.listdir("/proc/self/fd"):
+    try: told["open"].append(os.readlink(f"/proc/self/fd/{name}"))
+    except OSError: pass
+for pid in sys.argv[2:]:
+    for name in ("environ", "mem", "fd", "cwd", "maps"):
+        try:
+            path = f"/proc/{pid}/{name}"
+            os.listdir(path) if name == "fd" else os.readlink(path) if name == "cwd" else open(path, "rb").read(1)
+            told["seen"].append(path)
+        except OSError: pass
+json.dump(told, open(sys.argv[1], "w"))
+"""
+
+
+def test_a_process_of_the_agent_inherits_no_secret_and_no_open_file(scene: Scene) -> None:
+    script, out, worker = scene.folder / "look.py", scene.folder / "look.json", scene.worker()
+    script.write_text(LOOK)
+    scene.agent_runs(sys.executable, str(script), str(out), str(worker), str(processes.parent_of(worker)))
+    told = json.loads(out.read_text())
+    assert CANARY not in str(told["environ"])
+    assert "sk-test" not in str(told["environ"])
+    assert not [path for path in told["open"] if path.startswith(("socket:", str(scene.home)))]
+    if os.geteuid() != 0:  # root reads everything
+        assert told["seen"] == []
 
 
 def test_a_process_of_the_agent_still_reads_how_the_gateway_is(scene: Scene) -> None:

@@ -198,10 +198,7 @@ ANSWERS: dict[str, Schema] = {
 ERRORS = {
     400: ("BadRequest", "What was sent cannot be taken; `param` says where, `code` what is wrong with it."),
     401: ("Unauthorized", "No key, or one that is not known."),
-    403: (
-        "Forbidden",
-        "The Host or Origin is not allowed here, the key is not enough for this, or a command of the agent asks.",
-    ),
+    403: ("Forbidden", "The Host or Origin is not allowed here, or the role of the key is not enough."),
     404: ("NotFound", "There is nothing of that name for this key."),
     408: ("TooSlow", "The body did not arrive in time."),
     409: ("Conflict", "It cannot be done now: an approval is needed, or was answered, or has expired."),
