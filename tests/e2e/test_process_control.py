@@ -7,12 +7,13 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,11 +164,11 @@ async def test_a_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> 
 
 
 @contextlib.contextmanager
-def listening_elsewhere(home: Path, *verbs: str) -> Iterator[int]:
-    """A server in a process of its own, of which this one is no descendant; its pid."""
+def listening_elsewhere(home: Path, *verbs: str, above: Sequence[str] = ()) -> Iterator[int]:
+    """A server in a process of its own, of which this one is no descendant; its pid. ``above`` starts it."""
     lock = locks.take(paths.parent_lock(str(home)), "supervisor")
     assert lock is not None
-    command = [sys.executable, str(DOOR), str(home), *verbs]
+    command = [*above, sys.executable, str(DOOR), str(home), *verbs]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"listening\n"
@@ -183,6 +184,22 @@ def test_a_second_container_decides_pairings_by_file_and_nothing_else(tmp_path: 
         with pytest.raises(control.RefusedByGatewayError, match="on the gateway's socket alone"):
             control.call(tmp_path, "approvals.answer", {"id": "AB"}, timeout=20)
         assert os.listdir(paths.requests(str(tmp_path))) == []
+
+
+IN_A_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
+@pytest.mark.parametrize("way", ["socket", "file"])
+def test_a_process_of_another_container_decides_pairings_and_nothing_else(tmp_path: Path, way: str) -> None:
+    """The server in a pid namespace of its own sees us as process 0."""
+    if shutil.which("unshare") is None or subprocess.run([*IN_A_CONTAINER, "true"], check=False).returncode:
+        pytest.skip("this machine allows no new pid namespace")
+    with listening_elsewhere(tmp_path, "pairing.approve", "approvals.answer", "restart", above=IN_A_CONTAINER):
+        if way == "file":
+            os.unlink(paths.socket(str(tmp_path)))
+        assert control.call(tmp_path, "pairing.approve", {"code": "AB"}, timeout=20) == {"code": "AB"}
+        with pytest.raises(control.RefusedByGatewayError, match="From another container only pairings"):
+            control.call(tmp_path, "approvals.answer", {"id": "AB", "allow": True}, timeout=20)
 
 
 @pytest.mark.parametrize("form", ["unlocked", "locked by nobody any more", "another kind of lock", "a link", "a pipe"])
