@@ -153,7 +153,11 @@ def prctl(option: int, value: int) -> bool:
         program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: what is loaded already
         address = _ctypes.dlsym(program, "prctl")
         return bool(_ctypes.call_function(address, (option, value, 0, 0, 0)) == 0)
-    except (ImportError, AttributeError, OSError):
+    except AttributeError:  # a Python that has renamed its inner parts
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    except (ImportError, OSError):
         return False
 
 
