@@ -25,8 +25,8 @@ from hermes.store.pairings import Pairing, PairingState
 STATES = tuple(PairingState)
 NO_SECOND_FACTOR = (
     "The default key stands in a file that the agent's own commands can read, so that it gives nobody a role. Approve "
-    "in a chat, in a terminal (hermes pairing approve PLATFORM CODE), or with a named key, which is shown once and stored "
-    "nowhere (hermes api-key create NAME --role admin)."
+    "in a chat, in a terminal (hermes pairing approve PLATFORM CODE), or with a named key, which is shown once and "
+    "stored nowhere (hermes api-key create NAME --role admin)."
 )
 
 
