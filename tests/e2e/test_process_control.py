@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
+import shutil
 import socket
 import stat
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ from hermes.core.errors import ConfigError
 from hermes.hosting import locks, paths
 from hermes.hosting.control import client as control
 from hermes.hosting.control.server import ControlServer, Handler, Reply
+
+DOOR = Path(__file__).parent / "workers" / "door.py"
 
 
 async def echo(args: Mapping[str, Any], _reply: Reply) -> Any:
@@ -158,19 +163,71 @@ async def test_a_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> 
         assert await call(tmp_path, "echo") == {}
 
 
-async def test_a_second_container_asks_by_file(tmp_path: Path) -> None:
-    lock = locks.take(paths.parent_lock(str(tmp_path)), "supervisor")
+@contextlib.contextmanager
+def listening_elsewhere(home: Path, *verbs: str, above: Sequence[str] = ()) -> Iterator[int]:
+    """A server in a process of its own, of which this one is no descendant; its pid. ``above`` starts it."""
+    lock = locks.take(paths.parent_lock(str(home)), "supervisor")
     assert lock is not None
-    async with listening(tmp_path):
-        os.unlink(paths.socket(str(tmp_path)))
-        assert await call(tmp_path, "echo", {"a": 1}) == {"a": 1}
-        seen: list[Mapping[str, Any]] = []
-        assert await call(tmp_path, "count", {"to": 2}, on_event=seen.append) == "done"
-        assert len(seen) == 2
-        with pytest.raises(control.RefusedByGatewayError, match="no token"):
-            await call(tmp_path, "refuse")
-        assert os.listdir(paths.requests(str(tmp_path))) == []
+    command = [*above, sys.executable, str(DOOR), str(home), *verbs]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"listening\n"
+        yield process.pid
+        process.communicate(timeout=20)
     lock.release()
+
+
+def test_a_second_container_decides_pairings_by_file_and_nothing_else(tmp_path: Path) -> None:
+    with listening_elsewhere(tmp_path, "pairing.approve", "approvals.answer"):
+        os.unlink(paths.socket(str(tmp_path)))
+        assert control.call(tmp_path, "pairing.approve", {"code": "AB"}, timeout=20) == {"code": "AB"}
+        with pytest.raises(control.RefusedByGatewayError, match="on the gateway's socket alone"):
+            control.call(tmp_path, "approvals.answer", {"id": "AB"}, timeout=20)
+        assert os.listdir(paths.requests(str(tmp_path))) == []
+
+
+IN_A_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
+@pytest.mark.parametrize("way", ["socket", "file"])
+def test_a_process_of_another_container_decides_pairings_and_nothing_else(tmp_path: Path, way: str) -> None:
+    """The server in a pid namespace of its own sees us as process 0."""
+    if shutil.which("unshare") is None or subprocess.run([*IN_A_CONTAINER, "true"], check=False).returncode:
+        pytest.skip("this machine allows no new pid namespace")
+    with listening_elsewhere(tmp_path, "pairing.approve", "approvals.answer", "restart", above=IN_A_CONTAINER):
+        if way == "file":
+            os.unlink(paths.socket(str(tmp_path)))
+        assert control.call(tmp_path, "pairing.approve", {"code": "AB"}, timeout=20) == {"code": "AB"}
+        with pytest.raises(control.RefusedByGatewayError, match="From another container only pairings"):
+            control.call(tmp_path, "approvals.answer", {"id": "AB", "allow": True}, timeout=20)
+
+
+@pytest.mark.parametrize("form", ["unlocked", "locked by nobody any more", "another kind of lock", "a link", "a pipe"])
+def test_a_request_file_without_a_living_process_behind_it_decides_nothing(tmp_path: Path, form: str) -> None:
+    with listening_elsewhere(tmp_path, "pairing.approve"):
+        stem = f"{paths.requests(str(tmp_path))}/forged"
+        written = f"{tmp_path}/elsewhere" if form == "a link" else f"{stem}.tmp"
+        request = json.dumps({"verb": "pairing.approve", "args": {"code": "AB"}})
+        if form == "a pipe":
+            os.mkfifo(written)
+        else:
+            Path(written).write_text(request)
+        with contextlib.ExitStack() as stack:
+            if form == "another kind of lock":
+                fcntl.flock(stack.enter_context(open(written, "rb")), fcntl.LOCK_EX)
+            elif form == "locked by nobody any more":
+                code = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX)"
+                subprocess.run([sys.executable, "-c", code, written], check=True)
+            if form == "a link":
+                os.symlink(written, f"{stem}.json")
+            else:
+                os.rename(written, f"{stem}.json")
+            # Whoever asks properly is answered after it: by then the forged one was looked at.
+            os.unlink(paths.socket(str(tmp_path)))
+            assert control.call(tmp_path, "pairing.approve", {"code": "CD"}, timeout=20) == {"code": "CD"}
+        told = Path(f"{stem}.answer").read_text() if os.path.exists(f"{stem}.answer") else ""
+        assert "result" not in told
+        assert form in ("a link", "a pipe") or "cannot tell which process" in told
 
 
 def test_with_no_gateway_nothing_is_left_behind(tmp_path: Path) -> None:
@@ -188,38 +245,23 @@ def test_a_lock_without_an_answer_is_stalled_and_the_request_is_taken_back(tmp_p
     lock.release()
 
 
-async def test_an_old_request_is_not_carried_out_late(tmp_path: Path) -> None:
+def test_an_old_request_is_not_carried_out_late(tmp_path: Path) -> None:
     folder = paths.requests(str(tmp_path))
     paths.make_private(folder)
-    for name, age in (("old", 3600.0), ("new", 0.0)):
-        paths.write_private(f"{folder}/{name}.json", json.dumps({"verb": "note", "args": {"name": name}}))
-        os.utime(f"{folder}/{name}.json", (time.time() - age, time.time() - age))
-    noted: asyncio.Queue[str] = asyncio.Queue()
-
-    async def note(args: Mapping[str, Any], _reply: Reply) -> None:
-        noted.put_nowait(args["name"])
-
-    async with listening(tmp_path, {"note": note}):
-        assert await noted.get() == "new"
-        assert noted.empty()
-        assert "old.json" not in os.listdir(folder)
+    paths.write_private(f"{folder}/old.json", json.dumps({"verb": "ping", "args": {}}))
+    os.utime(f"{folder}/old.json", (time.time() - 3600, time.time() - 3600))
+    with listening_elsewhere(tmp_path, "ping"):
+        os.unlink(paths.socket(str(tmp_path)))
+        assert control.call(tmp_path, "ping", {"a": 1}, timeout=20) == {"a": 1}
+        assert os.listdir(folder) == []
 
 
-async def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_answer(tmp_path: Path) -> None:
-    folder = paths.requests(str(tmp_path))
-    paths.make_private(f"{folder}/torn.json")  # a folder: whoever else may not read is refused alike
-    noted: asyncio.Queue[str] = asyncio.Queue()
-
-    async def note(args: Mapping[str, Any], _reply: Reply) -> None:
-        noted.put_nowait(str(args["text"]))
-
-    async with listening(tmp_path, {"note": note}):
-        for name in ("first", "second"):
-            asked = {"verb": "note", "args": {"text": name}}
-            paths.write_private(f"{folder}/{name}.json", json.dumps(asked))
-            async with asyncio.timeout(20):
-                assert await noted.get() == name
-        assert noted.empty(), "each is answered once"
+def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_answer(tmp_path: Path) -> None:
+    paths.make_private(f"{paths.requests(str(tmp_path))}/torn.json")  # a folder
+    with listening_elsewhere(tmp_path, "ping"):
+        os.unlink(paths.socket(str(tmp_path)))
+        for number in (1, 2):
+            assert control.call(tmp_path, "ping", {"n": number}, timeout=20) == {"n": number}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +269,9 @@ async def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_an
     [
         ("approvals.answer", {"id": "K7QP2M", "allow": True}, True),
         ("say", {"text": " /Approve K7QP2M"}, True),
-        ("say", {"text": "hello"}, False),
+        ("say", {"text": "hello"}, True),
+        ("a verb of tomorrow", {}, True),
+        ("status", {}, False),
     ],
 )
 async def test_a_command_of_the_agent_cannot_answer_what_the_agent_asked(

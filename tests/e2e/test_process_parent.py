@@ -53,8 +53,9 @@ def test_a_worker_dies_with_its_parent_and_frees_the_home(tmp_path: Path) -> Non
         worker = kept.worker()
         kept.process.kill()
         assert processes.wait_until_gone(worker, processes.start_mark(worker), 10.0)
-        kept.process.wait(10)  # it may end after the worker, which is told when its first thread has
-        assert not control.is_running(tmp_path)
+        kept.process.wait(10)
+        # A process is told to be gone when its first thread is; its locks go with the last one.
+        assert processes.wait_until(lambda: not control.is_running(tmp_path), 10.0)
 
 
 def test_after_both_were_killed_the_next_start_is_ready_within_two_seconds(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     kept = await asyncio.to_thread(own_key, gateway.home)
     options.redactor.learn([kept])
     keys = ApiKeys(gateway.db, gateway.clock, lambda: gateway.config.api.key or kept)
-    http = ApiPort(gateway.watch, lambda: make_api(ApiParts(gateway, lambda: _process(options)), keys))
+    http = ApiPort(gateway.watch, lambda: make_api(ApiParts(gateway, lambda: _process(options), options.tools), keys))
     await stack.enter_async_context(http.open())
     following = asyncio.create_task(keep_running("api port", http.follow, gateway.troubles), name="api port")
     stack.push_async_callback(_ended, following)
@@ -191,7 +191,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
 
     key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()
     verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, "status": status}
-    await stack.enter_async_context(ControlServer(options.home, verbs).listening())
+    await stack.enter_async_context(ControlServer(options.home, verbs, options.tools).listening())
     return http
 
 

@@ -80,11 +80,10 @@ class ToolFactory:
     """Makes the parts of one home. ``parts`` is filled when all services are there; tools ask it by type."""
 
     def __init__(
-        self, home: Path, environ: Mapping[str, str], cwd: Path, redactor: Redactor, clock: Clock, watch: ConfigWatch
+        self, home: Path, environ: Mapping[str, str], redactor: Redactor, clock: Clock, watch: ConfigWatch
     ) -> None:
         self._home = home
         self._environ = environ
-        self._cwd = cwd
         self._redactor = redactor
         self._clock = clock
         self._watch = watch
@@ -94,7 +93,7 @@ class ToolFactory:
         return self._watch.current
 
     def _env_files(self) -> EnvFiles:
-        return EnvFiles((self._home / ".env", self._cwd / ".env"))
+        return EnvFiles.of(self._home, self._environ)
 
     def post(self, outbox_writer: OutboxWriter, media: Media) -> MessageSender:
         def write(target: Target, text: str, key: str) -> list[Outgoing]:

@@ -134,9 +134,7 @@ class StartupContext:
         self.watch = ConfigWatch(
             setting.home, setting.environ, setting.cwd, tuple(self.manifests.values()), on_change=self._config_changed
         )
-        self.tool_factory = ToolFactory(
-            setting.home, setting.environ, setting.cwd, setting.redactor, setting.clock, self.watch
-        )
+        self.tool_factory = ToolFactory(setting.home, setting.environ, setting.redactor, setting.clock, self.watch)
         self.tell_services: Callable[[Config], None] = lambda _: None
         self._take_config(self.watch.current)
 
@@ -146,7 +144,7 @@ class StartupContext:
     def _take_config(self, config: Config) -> None:
         setting = self.setting
         setting.redactor.learn(config.secrets())
-        files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
+        files = EnvFiles.of(setting.home, setting.environ)
         setting.redactor.learn(secrets_of({**files.all(), **setting.environ}))
         setting.set_log_level(config.logs.level)
 

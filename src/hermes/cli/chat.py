@@ -46,10 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
-        config = load_config(client.home).config
-        words = words_of(pick(config.language, "", hint=terminal_language()))
+        loaded = load_config(client.home)
+        words = words_of(pick(loaded.config.language, "", hint=terminal_language()))
         out(words.BANNER, flush=True)
-        if client.is_alone and (platforms := ", ".join(outside_platforms(config))):
+        for problem in loaded.problems:
+            if problem.where == "./.env":  # of this folder, and not read
+                note(f"! {as_typed(str(problem))}")
+        if client.is_alone and (platforms := ", ".join(outside_platforms(loaded.config))):
             start = f"Start it: {command_name()} gateway run"
             out(f"Gateway is not running: nobody is answered on {platforms}. {start}", flush=True)
         return TerminalChat(client, args.session, words).talk(_reader(client.home))

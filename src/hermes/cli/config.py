@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign, working_folder
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError
@@ -147,6 +148,6 @@ def _check(loaded: Loaded, *, as_json: bool) -> int:
 def _path(home: Path, *, as_json: bool) -> int:
     from hermes.config import watched_files
 
-    files = watched_files(home, working_folder(home))
+    files = watched_files(home, os.environ)
     lines = [str(file) if file.exists() else f"{file}   (not there)" for file in files]
     return out_result({str(file): file.exists() for file in files}, lines, as_json=as_json)

@@ -38,6 +38,7 @@ USAGE_ERROR = 2
 CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before somebody edited something
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+ENV_FILE_OPTION = "--env-file"
 
 _TROUBLES_OF_THE_MACHINE = frozenset(
     {
@@ -58,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
     typed = list(sys.argv[1:] if argv is None else argv)
     print_anything()
+    if any(word.startswith(ENV_FILE_OPTION) for word in typed) and (code := _take_env_file(typed)):
+        return code
     if typed in (["gateway"], ["gateway", "run"]):
         from hermes.hosting import launch
 
@@ -72,6 +75,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _take_env_file(typed: list[str]) -> int:
+    """Take ``--env-file PATH`` out of the words: in front of any command, or anywhere after ``gateway``.
+
+    It goes into the environment, where the supervisor and the worker find it again. Not 0: the exit code of a mistake.
+    """
+    places = range(len(typed)) if typed[0] == "gateway" else range(1)
+    for place in places:
+        option, equals, path = typed[place].partition("=")
+        if option != ENV_FILE_OPTION:
+            continue
+        words = typed[place : place + (1 if equals else 2)]
+        path = os.path.abspath(os.path.expanduser(path or words[-1]))
+        if len(words) == (1 if equals else 2) and os.path.isfile(path):
+            os.environ["HERMES_ENV_FILE"] = path
+            del typed[place : place + len(words)]
+            return 0
+        from hermes.hosting.terminal import err
+
+        err(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is none.")
+        return USAGE_ERROR
+    return 0
 
 
 def gateway_main() -> int:
@@ -190,6 +216,7 @@ def _print_help() -> None:
     out(f"Hermes {__version__}: one AI agent on every chat you use.\n")
     out(f"  {hermes}                  talk to it")
     out(f"  {hermes} -z PROMPT        ask once, print the answer, end (--json: as JSON)")
+    out(f"  {hermes} --env-file PATH  read settings from this file too")
     out(f"  {hermes} COMMAND --help   how a command is used\n\nCommands")
     for name, summary in COMMANDS.items():
         out(f"  {name:<{width}}  {summary}")

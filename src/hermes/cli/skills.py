@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign, working_folder
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
 from hermes.hosting.terminal import err, out, out_json, out_result
@@ -97,7 +97,7 @@ def _open(home: Path, loaded: Loaded) -> SkillLibrary:
     from hermes.store.home import make_home
 
     make_home(home)
-    files = EnvFiles((home / ".env", working_folder(home) / ".env"))
+    files = EnvFiles.of(home, os.environ)
     library = SkillLibrary(
         home,
         lambda: loaded.config.skills,

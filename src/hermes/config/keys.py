@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from hermes.config.providers import env_prefix
+from hermes.config.providers import ENV_FILE, env_prefix
 from hermes.config.schema import AccountConfig, Config
 from hermes.config.setting import Path, keys_of
 from hermes.config.values import Key, Kind
@@ -19,7 +19,7 @@ COMMON = tuple(keys_of(AccountConfig))
 """What every platform takes besides the settings of its own manifest."""
 
 # Read by other parts of the program or by the system; known here so that nobody is warned about them.
-OTHER_ENV = ("HERMES_HOME", "HERMES_PROFILE", "HERMES_CONFIG", "HERMES_ENV")
+OTHER_ENV = ("HERMES_HOME", "HERMES_PROFILE", "HERMES_CONFIG", "HERMES_ENV", ENV_FILE)
 
 
 def platform_keys(manifest: Manifest) -> tuple[Key, ...]:

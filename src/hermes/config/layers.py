@@ -1,10 +1,11 @@
-"""Load one Config from the environment and four files, with a Problem for everything odd."""
+"""Load one Config from the environment and its files, with a Problem for everything odd."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shlex
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from hermes.config.build import Builder
 from hermes.config.dotenv import EnvLine, parse_dotenv
 from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest
-from hermes.config.providers import KNOWN, env_prefix
+from hermes.config.providers import ENV_FILE, KNOWN, env_prefix, named_env_file
 from hermes.config.resolved import Entry, Rank, Resolved, Source
 from hermes.config.schema import Config, Problem
 from hermes.config.setting import Path as KeyPath
@@ -22,6 +23,8 @@ from hermes.config.trees import Items, Leaf, Table, Tree, read_json, read_yaml
 from hermes.config.values import Key, Kind, Raw, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest
+
+MAX_IGNORED_BYTES = 64 * 1024
 
 Names = Mapping[str, list[Key]]
 """The keys that each environment name means."""
@@ -32,7 +35,7 @@ class Layers:
     """The files as they were last understood, which is what a broken edit falls back on; None for never."""
 
     home_env: Mapping[str, EnvLine] | None = None
-    folder_env: Mapping[str, EnvLine] | None = None
+    named_env: Mapping[str, EnvLine] | None = None
     yaml: Table | None = None
     json: Table | None = None
 
@@ -63,28 +66,32 @@ def load(
     is_same = previous is not None and previous.schema.manifests == tuple(manifests)
     schema = previous.schema if previous is not None and is_same else Schema(manifests)
     problems: list[Problem] = []
-    layers = _read_files(home, cwd, previous.layers if previous else Layers(), problems)
+    layers = _read_files(home, environ, previous.layers if previous else Layers(), problems)
     entries = _TreeWalk(schema, problems).entries(layers)
     names = schema.env_names(_providers_named(entries))
     entries += _from_environment(names, environ, layers)
     problems += _differing(names, environ, layers)
     problems += _unknown_names(schema, names, environ, layers)
+    problems += _ignored_file(home, environ, cwd, names)
     resolved = _resolve(entries, previous.sources if previous else {}, problems)
     config = Builder(home, environ, schema, resolved, problems).config()
     return Loaded(config, tuple(dict.fromkeys(problems)), MappingProxyType(resolved), schema, layers)
 
 
-def watched_files(home: Path, cwd: Path) -> tuple[Path, ...]:
+def watched_files(home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files that a configuration is read from, each once."""
-    return tuple(dict.fromkeys((home / ".env", cwd / ".env", home / "config.yaml", home / "gateway.json")))
+    named = named_env_file(environ)
+    ours = (home / ".env", home / "config.yaml", home / "gateway.json")
+    return tuple(dict.fromkeys((*([named] if named is not None else []), *ours)))
 
 
-def _read_files(home: Path, cwd: Path, last: Layers, problems: list[Problem]) -> Layers:
-    is_same_folder = os.path.realpath(home) == os.path.realpath(cwd)
-    folder_env = None if is_same_folder else _read(cwd / ".env", "./.env", parse_dotenv, last.folder_env, problems)
+def _read_files(home: Path, environ: Mapping[str, str], last: Layers, problems: list[Problem]) -> Layers:
+    named = named_env_file(environ)
+    if named is not None and not named.exists():
+        problems.append(Problem("error", ENV_FILE, f"names {named}, and there is no such file.", "Name another."))
     return Layers(
         home_env=_read(home / ".env", ".env", parse_dotenv, last.home_env, problems),
-        folder_env=folder_env,
+        named_env=_read(named, str(named), parse_dotenv, last.named_env, problems) if named is not None else None,
         yaml=_read(home / "config.yaml", "config.yaml", read_yaml, last.yaml, problems),
         json=_read(home / "gateway.json", "gateway.json", read_json, last.json, problems),
     )
@@ -221,8 +228,8 @@ def _providers_named(entries: Iterable[Entry]) -> dict[str, str]:
 
 def _environments(environ: Mapping[str, str], layers: Layers) -> Iterator[tuple[Rank, str, Mapping[str, EnvLine]]]:
     yield Rank.ENVIRONMENT, "environment", {name: EnvLine(value, 0) for name, value in environ.items()}
+    yield Rank.ENV_FILE, str(named_env_file(environ)), layers.named_env or {}
     yield Rank.HOME_ENV, ".env", layers.home_env or {}
-    yield Rank.FOLDER_ENV, "./.env", layers.folder_env or {}
 
 
 def _from_environment(names: Names, environ: Mapping[str, str], layers: Layers) -> Iterator[Entry]:
@@ -261,6 +268,29 @@ def _unknown_names(schema: Schema, names: Names, environ: Mapping[str, str], lay
             if meant or (is_ours and rank is not Rank.ENVIRONMENT):
                 where = f"{label} line {line.line}" if line.line else label
                 yield Problem("warning", where, f"{name} is unknown.", f"→ {meant}?" if meant else "")
+
+
+def _ignored_file(home: Path, environ: Mapping[str, str], cwd: Path, names: Names) -> Iterator[Problem]:
+    """Say that the `.env` of the working folder is not read, where it holds names of ours.
+
+    Whoever wrote that folder would else choose our model, our keys and our owner. The file may be a trap in other ways
+    too (a pipe, a device, a huge file), so that no more than its first bytes are looked at.
+    """
+    path = cwd / ".env"
+    try:
+        if any(path.samefile(read) for read in watched_files(home, environ) if read.exists()):
+            return
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            content = file.read(MAX_IGNORED_BYTES) if is_plain else b""
+    except OSError:  # there is none, as a rule
+        return
+    lines, _ = parse_dotenv(content, "./.env")
+    ours = sorted(lines.keys() & {*names, *OTHER_ENV})
+    if ours:
+        shown = ", ".join(ours[:3]) + (f" and {len(ours) - 3} more" if len(ours) > 3 else "")
+        hint = f"To use it: --env-file {shlex.quote(str(path))}"
+        yield Problem("warning", "./.env", f"is ignored, though it sets {shown}: a folder does not configure us.", hint)
 
 
 def _slip_of(name: str, known: Iterable[str]) -> str:

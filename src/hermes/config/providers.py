@@ -49,8 +49,23 @@ def env_prefix(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 
+ENV_FILE = "HERMES_ENV_FILE"
+
+
+def named_env_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the file that `--env-file` names; it can stand in the process environment alone."""
+    named = environ.get(ENV_FILE, "").strip()
+    return Path(os.path.abspath(os.path.expanduser(named))) if named else None
+
+
 class EnvFiles:
     """The `.env` files, read again when they change. A look costs one stat per file."""
+
+    @classmethod
+    def of(cls, home: Path, environ: Mapping[str, str]) -> EnvFiles:
+        """Return the files that count: the one a person named at the start, then the home's. No other folder's."""
+        named = named_env_file(environ)
+        return cls((*([named] if named is not None else []), home / ".env"))
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)

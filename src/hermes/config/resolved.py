@@ -13,8 +13,8 @@ class Rank(IntEnum):
     """Who is heard first."""
 
     ENVIRONMENT = 0
-    HOME_ENV = 1
-    FOLDER_ENV = 2
+    ENV_FILE = 1  # the one that a person named at the start
+    HOME_ENV = 2
     YAML = 3
     JSON = 4
 

@@ -44,7 +44,7 @@ class ConfigWatch:
         self._on_change = on_change
         self._poll_seconds = poll_seconds
         self._settle_seconds = settle_seconds
-        self._files = watched_files(home, cwd)
+        self._files = watched_files(home, environ)
         self._stamps = self._look()
         self._loaded = load(home, environ, cwd, self._manifests)
         self._said: frozenset[Problem] = frozenset()

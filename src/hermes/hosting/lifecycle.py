@@ -79,9 +79,13 @@ def stop(home: Path, command: str) -> LifecycleResult:
         return LifecycleResult(f"✓ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
     holder = locks.holder(paths.parent_lock(str(home)))
     began, began_wall = time.monotonic(), time.time()
-    asked = _ask(home, "stop")
     if launch.is_inside(str(home)):
-        return LifecycleResult("✓ The gateway stops when this turn has ended.")
+        return LifecycleResult(
+            "✗ This runs in the agent's own terminal, and the agent does not stop its own gateway. "
+            f"Type it in a terminal that you opened yourself: {command} gateway stop",
+            1,
+        )
+    asked = _ask(home, "stop")
     if not asked and holder is not None:
         processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
     if processes.wait_until(lambda: not control.is_running(home), STOP_SECONDS):

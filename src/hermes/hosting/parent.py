@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from hermes.hosting import heartbeat, locks, log_format, paths, processes
+from hermes.hosting import heartbeat, locks, log_format, paths, processes, tool_processes
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
 from hermes.hosting.terminal import err_unbuffered
 
@@ -25,6 +25,7 @@ WAIT_FOR_ORPHAN_SECONDS = 2.0
 WAIT_FOR_REPLACED_SECONDS = 10.0
 POLL_SECONDS = 1.0
 SPAWN_AGAIN_SECONDS = 2.0
+LEFTOVER_SECONDS = 2.5  # after the end of a worker; a command's own group is ended by its lease within 1.2 s
 PROCESS_NAME = "hermes-supervis"  # the system keeps 15 bytes
 RESTART_SIGNAL = signal.SIGUSR1  # start the worker anew, now: a person asked for it and the worker does not answer
 
@@ -123,6 +124,7 @@ class Parent:
         self._asked = 0
         self._is_to_start_now = False
         self._kill_at = 0.0
+        self._sweep_at = 0.0
 
     def run(self) -> int:
         ended: WorkerExit | None = None
@@ -133,12 +135,16 @@ class Parent:
                 return STOP_ASKED
             ended = self._wait(worker)
             os.close(worker.leash)
+            if ended.code != RESTART_ASKED or worker.is_to_restart:
+                # Programs of ours end by themselves when their worker is gone. What was left at an asked restart stays.
+                self._sweep_at = time.monotonic() + LEFTOVER_SECONDS
             now = time.monotonic()
             self._restarts.note(ended, now)
             goes_on = not self._asked and ended.kind not in ("asked", "configuration")
             pause = self._restarts.pause_seconds(ended, now) if goes_on else 0.0
             self._record(ended, goes_on, pause)
             if not goes_on:
+                self._end_leftovers()
                 return CONFIGURATION if ended.kind == "configuration" else STOP_ASKED
             if ended.code != RESTART_ASKED:
                 self._say("WARNING", "Worker ended", {"reason": ended.describe(), "restart_in": pause})
@@ -190,6 +196,8 @@ class Parent:
             self._hear(self._signals.wait(max(patience, 0.01)), lambda: self._ask_to_stop(worker), worker)
             now = time.monotonic()
             silent = worker.watch_heart(self._settings.home, now)
+            if self._sweep_at and now >= self._sweep_at:
+                self._end_leftovers(worker)
             if self._kill_at and now >= self._kill_at:
                 _kill(worker.pid, signal.SIGKILL)
             elif silent > self._settings.stall_seconds and not worker.stalled_seconds:
@@ -198,6 +206,14 @@ class Parent:
         # What it said last, after our last look: whether it was ready and had settled something.
         worker.watch_heart(self._settings.home, time.monotonic())
         return worker.ended(status)
+
+    def _end_leftovers(self, worker: Worker | None = None) -> None:
+        """Kill what the tools of a worker left behind that has ended; those of ``worker`` are younger than that."""
+        self._sweep_at = 0.0
+        limit = tool_processes.lock_limit(os.getpid())
+        older_than = processes.start_mark(worker.pid) if worker is not None else ""
+        if killed := tool_processes.end_leftovers(self._settings.home, limit, older_than):
+            self._say("WARNING", "Processes of tools killed", {"count": killed, "reason": "the worker has ended"})
 
     def _hear(self, numbers: bytes, on_stop: Callable[[], None], worker: Worker | None = None) -> None:
         for number in numbers:
@@ -413,6 +429,8 @@ def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Setting
 def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     os.umask(0o077)
     processes.rename_process(PROCESS_NAME)
+    processes.adopt_orphans()
+    processes.hide_memory()
     settings = read_arguments(arguments, dict(os.environ))
     settings.as_typed = as_typed
     settings.has_terminal = not settings.detached and _has_terminal()

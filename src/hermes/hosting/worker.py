@@ -20,13 +20,14 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.i18n.failures import sentence
 from hermes.core.secret import Redactor
-from hermes.hosting import paths, processes, sd_notify, terminal
+from hermes.hosting import paths, processes, sd_notify, terminal, tool_processes
 from hermes.hosting.build import Build, installed
 from hermes.hosting.heartbeat import RESTARTING, STOPPING
 from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.logs import Logs
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED
 from hermes.hosting.service_manager import who_keeps_us_up
+from hermes.hosting.tool_processes import ToolProcesses
 
 PROCESS_NAME = "hermes"
 DRAIN_SECONDS = 7.0  # less than the 8 s after which the parent kills
@@ -73,7 +74,8 @@ class WorkerOptions:
     ``redactor`` hides secrets in the log: teach it each one as it becomes known. ``kept_up_by`` is "" when nobody
     starts the supervisor again. ``command`` is how `hermes` is typed here. ``reload`` is set by a hang-up signal:
     whoever serves reads the configuration again and clears it. ``build`` is the code that this process runs.
-    ``log_trouble`` says why lines of the log are lost, or ''; it blocks.
+    ``tools`` knows the processes that were started for tools. ``log_trouble`` says why lines of the log are lost, or
+    ''; it blocks.
     """
 
     home: Path
@@ -87,6 +89,7 @@ class WorkerOptions:
     command: str = "hermes"
     reload: asyncio.Event = field(default_factory=asyncio.Event)
     build: Build = Build("")
+    tools: ToolProcesses = field(default_factory=ToolProcesses)
     log_trouble: Callable[[], str] = lambda: ""
 
 
@@ -115,6 +118,7 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
     started_at = parents if 0 <= ours - parents < SAME_START_SECONDS else ours
     os.umask(0o077)
     processes.rename_process(PROCESS_NAME)
+    processes.hide_memory()
     redactor = Redactor()
     has_console = not arguments.detached and not sys.stdout.isatty()
     with Logs.open(str(arguments.home), redactor, console=has_console) as logs:
@@ -169,6 +173,7 @@ async def _live(
         kept_up_by=who_keeps_us_up(parent_pid),
         command=arguments.command,
         build=installed(),
+        tools=ToolProcesses((os.getpid(), parent_pid), tool_processes.mark_children()),
         log_trouble=lambda: logs.trouble() if logs is not None else "",
     )
     loop = asyncio.get_running_loop()
@@ -177,7 +182,7 @@ async def _live(
     loop.add_signal_handler(signal.SIGINT, (lambda: None) if has_parent else stop.ask)
     loop.add_signal_handler(signal.SIGHUP, options.reload.set if has_parent else stop.ask)
     if has_parent:
-        _hold_leash(arguments.parent_fd, stop)
+        _hold_leash(arguments.parent_fd, stop, str(arguments.home))
     async with heart.beating():
         serving = asyncio.ensure_future(serve(options, lambda: _ready(heart, started_at)))
         asking = asyncio.create_task(stop.wait())
@@ -217,7 +222,7 @@ def _feed_watchdog() -> None:
     sd_notify.send("WATCHDOG=1")
 
 
-def _hold_leash(descriptor: int, stop: StopRequest) -> None:
+def _hold_leash(descriptor: int, stop: StopRequest, home: str) -> None:
     """Die with the parent: its end of this pipe closes however it dies, and a thread of ours sees that."""
     os.set_inheritable(descriptor, False)  # a child of ours would keep nothing alive, but need not have it
     loop = asyncio.get_running_loop()
@@ -228,6 +233,7 @@ def _hold_leash(descriptor: int, stop: StopRequest) -> None:
         with suppress(RuntimeError):  # the loop may have ended just now
             loop.call_soon_threadsafe(stop.ask, CRASHED, "the supervisor is gone")
         time.sleep(ORPHAN_SECONDS)
+        tool_processes.end_leftovers(home, tool_processes.lock_limit(os.getpid()) + 1, seconds=0.0)
         os._exit(CRASHED)
 
     threading.Thread(target=watch, name="leash", daemon=True).start()

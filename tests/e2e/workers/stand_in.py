@@ -57,7 +57,7 @@ async def live(options: WorkerOptions, ready: Callable[[], None], modes: set[str
         return {"state": "running", "started_at": options.started_at, "now": time.time(), "kept_up_by": ""}
 
     verbs = {**lifecycle_verbs(options), "status": status}
-    async with ControlServer(options.home, verbs).listening():
+    async with ControlServer(options.home, verbs, options.tools).listening():
         if "deaf" in modes:
             (options.home / "run" / "gateway.sock").unlink()
         ready()

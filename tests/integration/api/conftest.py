@@ -30,7 +30,8 @@ from tests.integration.conftest import Start
 
 Families = tuple[Callable[[ApiParts], RouteAdder], ...]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-OWNER = Caller("default", PersonRole.OWNER)
+OWNER = Caller("desk", PersonRole.OWNER)
+"""A named key: the default one stands in a file, and cannot approve what touches the machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import aiohttp
 
 from hermes.core.secret import Secret
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
+from hermes.hosting.tool_processes import ToolProcesses
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
@@ -19,6 +20,9 @@ from hermes.services.gateway import Gateway
 from hermes.store.api.api_keys import own_key
 from tests.integration.api.conftest import Api
 from tests.integration.conftest import Start
+
+NO_TOOLS = ToolProcesses(roots=())
+"""Clients that a test starts are children of the gateway's process here, and people's all the same."""
 
 
 class Quiet:
@@ -54,7 +58,7 @@ async def served(start: Start, *, idle_seconds: float = 20.0, **setting: Any) ->
         verbs = KeyVerbs(gateway.db, gateway.clock, ring.forget)
         process = {"pid": 4242, "state": "running"}
         server = HttpServer(
-            make_api(ApiParts(gateway, lambda: process), ring), "127.0.0.1", 0, idle_seconds=idle_seconds
+            make_api(ApiParts(gateway, lambda: process, NO_TOOLS), ring), "127.0.0.1", 0, idle_seconds=idle_seconds
         )
         shown = {"Authorization": f"Bearer {default_key(gateway).reveal()}"}
         async with (

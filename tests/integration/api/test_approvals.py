@@ -10,6 +10,7 @@ import pytest
 from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals, runs
 from hermes.servers.api.context import Caller
+from hermes.store.api.api_keys import DEFAULT_NAME
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -55,12 +56,12 @@ async def test_what_waits_is_listed_read_and_answered(api: Api, model: FakeModel
     assert await waiting(api, "?session_id=other") == []
     answer = await api.post(f"/api/approvals/{approval_id}", {"decision": "approve"})
     assert answer.status == 200
-    assert (answer.json["status"], answer.json["answered_by"]) == ("allowed", "key:default")
+    assert (answer.json["status"], answer.json["answered_by"]) == ("allowed", "key:desk")
     await run_is(api, run_id, "completed")
     assert dangers(tmp_path) == ["bang"]
     assert await waiting(api) == []
     told = (await api.get(f"/api/approvals/{approval_id}")).json
-    assert (told["status"], told["answered_by"], told["may_answer"]) == ("allowed", "key:default", False)
+    assert (told["status"], told["answered_by"], told["may_answer"]) == ("allowed", "key:desk", False)
 
 
 async def test_a_denial_is_told_to_the_model(api: Api, model: FakeModel, tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ async def test_a_second_answer_is_told_who_was_first(api: Api, model: FakeModel)
     await api.post(f"/api/approvals/{approval_id}", {"approve": True})
     answer = await api.post(f"/api/approvals/{approval_id}", {"approve": False})
     assert (answer.status, answer.error["code"]) == (409, "approval_already_answered")
-    assert answer.error["message"] == "It was already allowed by key:default."
+    assert answer.error["message"] == "It was already allowed by key:desk."
 
 
 async def test_an_answer_after_its_time_or_after_the_run_is_refused(
@@ -183,3 +184,26 @@ async def test_a_question_asked_in_a_chat_is_answered_over_the_api(
     assert (await api.post(f"/api/approvals/{approval['id']}", {"approve": True})).status == 200
     await telegram.wait_for(lambda: any(sent.text == "All done." for sent in telegram.sent), 10)
     assert dangers(tmp_path) == ["bang"]
+
+
+DEFAULT = Caller(DEFAULT_NAME, PersonRole.OWNER)
+
+
+async def test_the_default_key_approves_what_stays_in_a_sandbox_and_only_denies_what_touches_the_machine(
+    api: Api, model: FakeModel, families: Families, tmp_path: Path
+) -> None:
+    async with another(api, DEFAULT, families) as default:
+        run_id, note = await ask(default, model, NOTE)
+        assert (await default.get(f"/api/approvals/{note}")).json["may_answer"] is True
+        assert (await default.post(f"/api/approvals/{note}", {"approve": True})).status == 200
+        await run_is(default, run_id, "completed")
+        run_id, danger = await ask(default, model)
+        assert (await default.get(f"/api/approvals/{danger}")).json["may_answer"] is False
+        for path in (f"/api/approvals/{danger}", f"/v1/runs/{run_id}/approval"):
+            for scope in ("once", "always"):
+                answer = await default.post(path, {"approve": True, "scope": scope})
+                assert (answer.status, answer.error["code"]) == (403, "key_in_a_file")
+                assert "hermes api-key create" in answer.error["message"]
+        assert await waiting(default) == [danger]
+        assert (await default.post(f"/api/approvals/{danger}", {"approve": False})).status == 200
+    assert dangers(tmp_path) == []

@@ -9,6 +9,7 @@ from hermes.core.roles import PersonRole
 from hermes.servers.api import models, pairings
 from hermes.servers.api.context import Caller
 from hermes.store import people
+from hermes.store.api.api_keys import DEFAULT_NAME
 from tests.fakes.clock import FakeClock
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.conftest import Api, Families, StartApi
@@ -86,6 +87,17 @@ async def test_a_key_of_less_than_an_admin_sees_and_decides_nothing(
         for answer in (await bob.get(PATH), await bob.post(PATH, said("approve", code=code))):
             assert (answer.status, answer.error["code"]) == (403, "role_not_enough")
             assert code.encode() not in answer.body
+
+
+async def test_the_default_key_lets_nobody_in_and_may_send_away(
+    api: Api, families: Families, telegram: FakeTelegram
+) -> None:
+    code = await code_of(telegram, ANA)
+    async with another(api, Caller(DEFAULT_NAME, PersonRole.OWNER), families) as default:
+        answer = await default.post(PATH, said("approve", code=code))
+        assert (answer.status, answer.error["code"]) == (403, "key_in_a_file")
+        assert not api.gateway.pairings.is_paired("telegram", str(ANA))
+        assert (await default.post(PATH, said("refuse", code=code))).status == 200
 
 
 @pytest.mark.parametrize(

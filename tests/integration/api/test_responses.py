@@ -780,7 +780,7 @@ async def test_one_that_was_never_begun_has_failed_after_a_restart(start_api: St
         made = (await api.post(PATH, {"input": "hello"})).json
     body = {**made, "id": "resp_orphan", "status": "in_progress", "output": []}
     other = await open_database(tmp_path / "home" / store.FILE, migrations=store.MIGRATIONS)
-    orphan = store.NewResponse("resp_orphan", "ev_resp_orphan", "s_x", "key:default", body, 1)
+    orphan = store.NewResponse("resp_orphan", "ev_resp_orphan", "s_x", "key:desk", body, 1)
     await other.write(store.put, orphan, now=1.0)
     await other.close()
     async with start_api() as api:

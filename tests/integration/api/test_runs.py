@@ -112,12 +112,12 @@ async def test_a_previous_response_that_is_not_there_is_refused(api: Api) -> Non
 
 async def test_a_run_goes_on_in_the_session_of_a_previous_response(start_api: StartApi, model: FakeModel) -> None:
     async def place_of(response_id: str, caller: Caller) -> SessionKey | None:
-        is_theirs = (response_id, caller.name) == ("resp_1", "default")
+        is_theirs = (response_id, caller.name) == ("resp_1", "desk")
         return SessionKey("api", ChatKind.DM, "chained") if is_theirs else None
 
     async with start_api() as api:
         chained = (lambda parts: runs.routes(parts, place_of_response=place_of),)
-        async with another(api, Caller("default", PersonRole.OWNER), chained) as same:
+        async with another(api, Caller("desk", PersonRole.OWNER), chained) as same:
             body = {"input": "hi", "previous_response_id": "resp_1"}
             assert (await same.post("/v1/runs", body)).json["session_id"] == "chained"
             assert (await same.post("/v1/runs", {**body, "session_id": "mine"})).json["session_id"] == "mine"
@@ -269,7 +269,7 @@ async def test_a_server_that_closes_ends_its_streams_properly_and_the_run_goes_o
     model.hold()
     run_id = await begin(api)
     async with aiohttp.ClientSession() as client:
-        async with another(api, Caller("default", PersonRole.OWNER), families) as closing:
+        async with another(api, Caller("desk", PersonRole.OWNER), families) as closing:
             answer = await client.get(f"{closing.url}/v1/runs/{run_id}/events")
             await until_kind(events_of(answer.content), "run.snapshot")
         await answer.read()  # a broken encoding would raise
@@ -344,7 +344,7 @@ async def test_each_answer_that_comes_too_late_or_too_early_has_its_own_code(api
     assert (await api.post(f"/v1/runs/{run_id}/approval", body)).status == 200
     answer = await api.post(f"/v1/runs/{run_id}/approval", {**body, "approve": False})
     assert (answer.status, answer.error["code"]) == (409, "approval_already_answered")
-    assert answer.error["message"] == "It was already allowed by key:default."
+    assert answer.error["message"] == "It was already allowed by key:desk."
     await run_is(api, run_id, "completed")
     answer = await api.post(f"/v1/runs/{run_id}/approval", {**body, "approval_id": "ap_0"})
     assert (answer.status, answer.error["code"]) == (404, "approval_not_found")

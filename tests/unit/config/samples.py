@@ -55,12 +55,16 @@ class Home:
         self,
         *,
         env: str | bytes | None = None,
+        named_env: str | None = None,
         folder_env: str | None = None,
         yaml: str | bytes | None = None,
         json: str | bytes | None = None,
     ) -> Home:
         self.cwd.mkdir(exist_ok=True)
-        for name, content in ((".env", env), ("work/.env", folder_env), ("config.yaml", yaml), ("gateway.json", json)):
+        if named_env is not None:
+            self.environ["HERMES_ENV_FILE"] = str(self.path / "named.env")
+        files = ((".env", env), ("named.env", named_env), ("work/.env", folder_env))
+        for name, content in (*files, ("config.yaml", yaml), ("gateway.json", json)):
             if content is not None:
                 (self.path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         return self

@@ -38,12 +38,54 @@ def test_each_layer_is_heard_before_the_next(home: Home) -> None:
     assert home.config.agent.max_iterations == 5
     home.write(yaml="agent: {max_iterations: 4}")
     assert home.config.agent.max_iterations == 4
-    home.write(folder_env="HERMES_MAX_ITERATIONS=3")
+    home.write(env="HERMES_MAX_ITERATIONS=3")
     assert home.config.agent.max_iterations == 3
-    home.write(env="HERMES_MAX_ITERATIONS=2")
+    home.write(named_env="HERMES_MAX_ITERATIONS=2")
     assert home.config.agent.max_iterations == 2
     home.set(HERMES_MAX_ITERATIONS="1")
     assert home.config.agent.max_iterations == 1
+
+
+def test_the_env_file_of_the_working_folder_sets_nothing_and_that_is_told(home: Home) -> None:
+    home.write(folder_env=f"HERMES_MAX_ITERATIONS=3\nTELEGRAM_BOT_TOKEN={TOKEN}\nTELEGRAM_ALLOWED_USERS=666\n")
+    assert home.config.agent.max_iterations != 3
+    assert not home.telegram.is_ready
+    assert "./.env: is ignored, though it sets HERMES_MAX_ITERATIONS, TELEGRAM_ALLOWED_USERS" in home.said
+    assert f"--env-file {home.cwd / '.env'}" in home.said
+    assert TOKEN not in home.said
+
+
+def test_an_env_file_of_other_programs_in_the_working_folder_is_not_mentioned(home: Home) -> None:
+    home.write(folder_env="DJANGO_DEBUG=1\nPORT=8000\n")
+    assert home.problems == ()
+
+
+@pytest.mark.parametrize("trap", ["pipe", "endless", "folder", "link to our own"])
+def test_an_env_file_of_the_working_folder_that_is_a_trap_delays_nothing(home: Home, trap: str) -> None:
+    home.write(env="HERMES_LANGUAGE=zh")
+    path = home.cwd / ".env"
+    match trap:
+        case "pipe":
+            os.mkfifo(path)
+        case "endless":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case _:
+            path.symlink_to(home.path / ".env")
+    assert home.config.language == "zh"
+    assert home.problems == ()
+
+
+def test_a_named_env_file_that_is_missing_is_told(home: Home) -> None:
+    home.set(HERMES_ENV_FILE=str(home.path / "nowhere.env"))
+    assert "there is no such file" in home.said
+
+
+def test_an_env_file_cannot_name_another(home: Home) -> None:
+    (home.path / "other.env").write_text("HERMES_LANGUAGE=zh")
+    home.write(env=f"HERMES_ENV_FILE={home.path / 'other.env'}")
+    assert home.config.language != "zh"
 
 
 def test_the_process_environment_is_left_alone(home: Home) -> None:

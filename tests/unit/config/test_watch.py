@@ -69,9 +69,16 @@ async def test_every_file_is_watched(home: Home) -> None:
         assert (await seen.change()).config.language == "en"
         home.write(yaml="language: zh")
         assert (await seen.change()).config.language == "zh"
-        home.write(folder_env="HERMES_LANGUAGE=en")
+        home.write(env="HERMES_LANGUAGE=en")
         assert (await seen.change()).config.language == "en"
-        (home.cwd / ".env").unlink()
+        (home.path / ".env").unlink()
+        assert (await seen.change()).config.language == "zh"
+
+
+async def test_a_file_named_at_the_start_is_watched(home: Home) -> None:
+    home.write(named_env="HERMES_LANGUAGE=en", yaml="language: en")
+    async with watching(home) as seen:
+        home.write(named_env="HERMES_LANGUAGE=zh")
         assert (await seen.change()).config.language == "zh"
 
 

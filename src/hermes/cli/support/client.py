@@ -50,6 +50,7 @@ STEADY_SECONDS = 2.0  # one who answered for so long did not end at once
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
+REAP_SECONDS = 10.0
 FRESH_SECONDS = 3.0  # a heart beats every second
 MAX_TEXT_CHARS = 5_000_000
 
@@ -118,6 +119,7 @@ class GatewayClient:
             began = time.monotonic()
             try:
                 if self._inside is not None:
+                    _refuse_agent(verb, args)
                     return self._inside.ask(verb, args, shown)
                 is_followed = shown is not None and is_listening(self.home)
                 patience = ANSWER_SECONDS if timeout is None or is_followed else timeout
@@ -207,6 +209,19 @@ def _sendable(args: Mapping[str, Any]) -> dict[str, Any]:
             f"That is too long for one message: {longest:,} characters, and {MAX_TEXT_CHARS:,} can be sent."
         )
     return cleaned
+
+
+def _refuse_agent(verb: str, args: Mapping[str, Any]) -> None:
+    """Refuse in a command that works alone what a gateway would refuse: a tool may have outlived its gateway.
+
+    Talking is no decision, but a command in it is one.
+    """
+    from hermes.hosting import tool_processes
+    from hermes.hosting.control import access
+
+    is_talk = verb == "model.ready" or (verb == "say" and not str(args.get("text") or "").lstrip().startswith("/"))
+    if not is_talk and verb not in access.OPEN_TO_TOOLS and tool_processes.is_marked():
+        raise GatewayError(access.NOT_THE_AGENT)
 
 
 class _ReaderIsGone(Exception):  # noqa: N818 - a fact, not an error
@@ -343,11 +358,31 @@ def works_out_of_reach(home: Path) -> bool:
 
 @asynccontextmanager
 async def alone_chat(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
-    """One that stays open: other commands ask it over the socket, as they would ask a gateway."""
+    """One that stays open: other commands ask it over the socket, as they would ask a gateway.
+
+    Commands of the agent stay below this process, so that they are known there.
+    """
+    import asyncio
+
     from hermes.hosting.control.server import ControlServer
 
+    processes.adopt_orphans()
     async with alone_gateway(home, LONE_CHAT) as verbs, ControlServer(home, verbs).listening():
-        yield verbs
+        reaping = asyncio.create_task(_reap_orphans(), name="reap orphans")
+        try:
+            yield verbs
+        finally:
+            reaping.cancel()
+
+
+async def _reap_orphans() -> None:
+    """Take the ends of the processes that we adopted: those of our own are taken by whoever started them, at once."""
+    import asyncio
+
+    seen: set[int] = set()
+    while True:
+        await asyncio.sleep(REAP_SECONDS)
+        seen = processes.reap_long_ended(seen)
 
 
 @asynccontextmanager
@@ -359,6 +394,7 @@ async def alone_gateway(home: Path, owner_name: str = "hermes command") -> Async
     from hermes.store.db import StoreLimits
     from hermes.store.home import make_home
 
+    processes.hide_memory()
     make_home(home)
     redactor = Redactor()
     with Logs.open(str(home), redactor, console=False):
@@ -428,7 +464,7 @@ def outside_platforms(config: Config) -> list[str]:
 
 
 def working_folder(home: Path) -> Path:
-    """Return the folder whose `.env` counts too."""
+    """Return the folder that the command was typed in; its `.env` is not read, and that is told."""
     return Path(paths.working_folder(str(home)))
 
 

@@ -1,4 +1,4 @@
-"""Call the running gateway over its socket, or by a request file without one.
+"""Call the running gateway over its socket; pairings are decided by request file where that cannot be reached.
 
 This is the side of the CLI: plain and synchronous, without asyncio, so that a command starts at once.
 The gateway's side is `control_server`.
@@ -7,6 +7,7 @@ The gateway's side is `control_server`.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import secrets
@@ -144,12 +145,21 @@ def _take(told: Mapping[str, Any], answer: _CallResult, on_event: OnEvent | None
 
 
 def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_event: OnEvent | None) -> Any:
-    """Leave the request where the gateway looks; it answers beside it. Unanswered, it is taken back."""
+    """Leave the request where the gateway looks; it answers beside it. Unanswered, it is taken back.
+
+    We hold a lock on the file meanwhile: by that the gateway knows which process asks.
+    """
     stem = os.path.join(paths.requests(home), secrets.token_hex(8))
+    held = -1
     try:
         paths.make_private(paths.requests(home))
-        paths.write_private(f"{stem}.json", json.dumps(request))
+        held = os.open(f"{stem}.tmp", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: the gateway then says that it cannot tell
+            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(held, json.dumps(request).encode())
+        os.rename(f"{stem}.tmp", f"{stem}.json")
     except OSError as error:  # a full disk, as a rule
+        _take_back(stem, held)
         raise GatewayIsStalledError(
             f"The gateway cannot be asked: its socket does not answer, and no request can be left for it in "
             f"{paths.requests(home)} ({error.strerror}). Look: hermes doctor"
@@ -172,13 +182,19 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
         with open(f"{stem}.answer", encoding="utf-8") as file:
             answers = [json.loads(row) for row in file if row.strip()]
     finally:
-        for ending in ("json", "answer"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{stem}.{ending}")
+        _take_back(stem, held)
     answer = _CallResult()
     for told in answers:
         _take(told, answer, on_event)
     return answer.result
+
+
+def _take_back(stem: str, held: int) -> None:
+    if held >= 0:
+        os.close(held)
+    for ending in ("tmp", "json", "answer"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{stem}.{ending}")
 
 
 def _stalled(timeout: float) -> GatewayIsStalledError:

@@ -1,4 +1,7 @@
-"""Serve the control socket: one JSON object per line, request files beside it."""
+"""Serve the control socket: one JSON object per line. Pairings can be decided by request file too.
+
+A process of a tool is answered nothing that changes the gateway: the agent would answer its own questions.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import contextlib
 import logging
 import os
 import socket
-import struct
+import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,15 +18,19 @@ from typing import Any, Protocol
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.failures import sentence
 from hermes.hosting import paths, processes
+from hermes.hosting.control.access import OPEN_TO_OUTSIDE, OPEN_TO_TOOLS, why_not
 from hermes.hosting.control.client import short_address
+from hermes.hosting.tool_processes import UNKNOWN, ToolProcesses
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SIGN_OF_LIFE_SECONDS = 2.0
 LOOK_SECONDS = 0.5
 FRESH_SECONDS = 30.0  # an older request file was given up by whoever wrote it
+MAX_FILE_BYTES = 64 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +47,15 @@ class ControlServer:
     """``async with ControlServer(home, verbs).listening():`` answers until the end of the block.
 
     A handler whose client goes away is cancelled. Only the process that owns the home may listen: an old
-    socket in the way is removed.
+    socket in the way is removed. ``tools`` tells who asks.
     """
 
-    def __init__(self, home: str | os.PathLike[str], verbs: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, home: str | os.PathLike[str], verbs: Mapping[str, Handler], tools: ToolProcesses | None = None
+    ) -> None:
         self._home = os.fspath(home)
         self._verbs = verbs
+        self._tools = tools or ToolProcesses()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -78,7 +88,7 @@ class ControlServer:
         task.add_done_callback(tasks.discard)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answers = _SocketReply(writer)
+        answers = _SocketReply(writer, self._tools)
         try:
             raw = await reader.readline()
             while raw:
@@ -114,12 +124,10 @@ class ControlServer:
         """Every request gets exactly one last line, whatever happens in its handler."""
         try:
             verb, args = _read(raw)
-            said = str(args.get("text") or "").lstrip()
-            is_approval = verb == "approvals.answer" or (verb == "say" and said.casefold().startswith("/approve"))
-            if is_approval and reply.is_from_a_tool():
-                raise GatewayError(
-                    "This runs in the agent's own terminal, and the agent cannot answer its own questions."
-                )
+            if verb not in OPEN_TO_TOOLS and (why := reply.why_not(verb)):
+                log.warning("Request refused", extra={"verb": verb[:80], "reason": why})
+                await reply.error(why, "Refused")
+                return
             if verb not in self._verbs:
                 words = f"This gateway does not know {verb!r}: it runs an older version. Try: hermes gateway restart"
                 await reply.error(words, "UnknownVerb")
@@ -141,15 +149,17 @@ class ControlServer:
         loop = asyncio.get_running_loop()
         is_over = threading.Event()
 
-        def take(found: list[tuple[str, bytes]]) -> None:
-            for stem, raw in found:
+        device = os.stat(paths.run_folder(self._home)).st_dev
+
+        def take(found: list[_Request]) -> None:
+            for request in found:
                 if not is_over.is_set():
-                    self._keep(tasks, self._answer_file(stem, raw))
+                    self._keep(tasks, self._answer_file(request))
 
         def look() -> None:
             seen = -1
             while not is_over.wait(LOOK_SECONDS):
-                found, seen = _take_requests(paths.requests(self._home), seen)
+                found, seen = _take_requests(paths.requests(self._home), seen, device, self._tools)
                 if found:
                     with contextlib.suppress(RuntimeError):  # the loop has just ended
                         loop.call_soon_threadsafe(take, found)
@@ -157,14 +167,23 @@ class ControlServer:
         threading.Thread(target=look, name="control requests", daemon=True).start()
         return is_over
 
-    async def _answer_file(self, stem: str, raw: bytes) -> None:
-        reply = _Collected()
-        await self._answer(raw, reply)
-        await asyncio.to_thread(paths.write_private, f"{stem}.answer", reply.text())
+    async def _answer_file(self, request: _Request) -> None:
+        reply = _Collected(request.origin)
+        await self._answer(request.raw, reply)
+        await asyncio.to_thread(paths.write_private, f"{request.stem}.answer", reply.text())
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request file: its path without the ending, what it says, and who holds the lock on it."""
+
+    stem: str
+    raw: bytes
+    origin: str
 
 
 class _FileReply(Protocol):
-    def is_from_a_tool(self) -> bool: ...
+    def why_not(self, verb: str) -> str: ...
     async def event(self, told: Any) -> None: ...
     async def result(self, told: Any) -> None: ...
     async def error(self, text: str, kind: str) -> None: ...
@@ -173,12 +192,14 @@ class _FileReply(Protocol):
 class _SocketReply:
     """Answers that go down the socket as they come."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, tools: ToolProcesses) -> None:
         self._writer = writer
+        self._tools = tools
+        self._connected_at = processes.since_boot()
 
-    def is_from_a_tool(self) -> bool:
-        """Whether whoever asks was started by this gateway: a command of the agent, by whatever way it got here."""
-        return os.getpid() in processes.ancestors(_peer(self._writer.get_extra_info("socket")))
+    def why_not(self, verb: str) -> str:
+        line = self._writer.get_extra_info("socket")
+        return why_not(verb, self._tools.origin_of_peer(line, self._connected_at))
 
     async def event(self, told: Any) -> None:
         await self._send({"event": told})
@@ -202,11 +223,15 @@ class _SocketReply:
 class _Collected:
     """Answers that are handed over together, in a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: str) -> None:
         self._lines: list[bytes] = []
+        self._origin = origin
 
-    def is_from_a_tool(self) -> bool:
-        return False  # a file tells nothing about who wrote it; a command that names the folder is asked about
+    def why_not(self, verb: str) -> str:
+        why = why_not(verb, self._origin)
+        if not why and verb not in OPEN_TO_OUTSIDE:
+            return f"{verb!r} is answered on the gateway's socket alone, which cannot be reached. Look: hermes doctor"
+        return why
 
     async def event(self, told: Any) -> None:
         self._lines.append(_dump({"event": told}))
@@ -219,15 +244,6 @@ class _Collected:
 
     def text(self) -> str:
         return b"".join(self._lines).decode()
-
-
-def _peer(line: Any) -> int:
-    """The process at the other end; 0 where the system does not tell."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return 0
-    size = struct.calcsize("3i")
-    pid, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return int(pid)
 
 
 def _dump(told: Any) -> bytes:
@@ -246,7 +262,7 @@ def _read(raw: bytes) -> tuple[str, Mapping[str, Any]]:
 
 
 def _bind(path: str) -> socket.socket | None:
-    """The listening socket, for its owner alone; None on a file system without sockets (request files remain)."""
+    """The listening socket, for its owner alone; None on a file system without sockets."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # left by a process that was killed: we own the home, so nobody listens there
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -257,12 +273,14 @@ def _bind(path: str) -> socket.socket | None:
         line.setblocking(False)
     except OSError as error:
         line.close()
-        log.warning("Control socket not opened", extra={"reason": str(error), "instead": "request files"})
+        log.warning(
+            "Control socket not opened", extra={"reason": str(error), "instead": "request files, for pairings alone"}
+        )
         return None
     return line
 
 
-def _take_requests(folder: str, seen: int) -> tuple[list[tuple[str, bytes]], int]:
+def _take_requests(folder: str, seen: int, device: int, tools: ToolProcesses) -> tuple[list[_Request], int]:
     """The requests that came since the folder last changed, each taken out of it; and the folder's new mark."""
     try:
         mark = os.stat(folder).st_mtime_ns
@@ -270,29 +288,36 @@ def _take_requests(folder: str, seen: int) -> tuple[list[tuple[str, bytes]], int
         return [], -1
     if mark == seen:
         return [], seen
-    found: list[tuple[str, bytes]] = []
+    found: list[_Request] = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            found += _take_one(entry)
+            found += _take_one(entry, device, tools)
     # A file may still join within the clock tick of this mark, and would not move it: then look once more.
     is_settled = time.time_ns() - mark > 1_000_000_000
     return found, mark if is_settled else -1
 
 
-def _take_one(entry: os.DirEntry[str]) -> list[tuple[str, bytes]]:
+def _take_one(entry: os.DirEntry[str], device: int, tools: ToolProcesses) -> list[_Request]:
+    """Take one request out of the folder. Its writer holds a lock on it, by which the kernel says who that is.
+
+    A file system that another program serves would say what that program likes: only files on the home's own count.
+    """
     try:
-        age = time.time() - entry.stat().st_mtime
+        age = time.time() - entry.stat(follow_symlinks=False).st_mtime
         if age > FRESH_SECONDS:
             os.unlink(entry.path)  # also answers that nobody fetched
             return []
         if not entry.name.endswith(".json"):
             return []
-        with open(entry.path, "rb") as file:
-            raw = file.read()
+        with open(os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            facts = os.fstat(file.fileno())
+            raw = file.read(MAX_FILE_BYTES) if stat.S_ISREG(facts.st_mode) else b""
+            is_ours = facts.st_dev == device and facts.st_nlink == 1 and facts.st_uid == os.geteuid()
+            origin = tools.origin_of_locker(file.fileno()) if is_ours else UNKNOWN
         os.unlink(entry.path)
     except FileNotFoundError:
         return []  # taken back by its writer
     except OSError as error:
         log.warning("Request file not read", extra={"path": entry.path, "reason": str(error)})
         return []  # another's, or no file at all: the others are answered
-    return [(entry.path.removesuffix(".json"), raw)]
+    return [_Request(entry.path.removesuffix(".json"), raw, origin)]

@@ -1,6 +1,7 @@
 """`/api/approvals`: the questions the agent waits for, and their answers, with the role of the key that answers.
 
-A key of a user sees and answers what was asked of it; what touches the host takes an admin or the owner.
+A key of a user sees and answers what was asked of it; what touches the host takes a named key of an admin or the owner.
+The default key, which stands in a file, may deny it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ from hermes.store import approvals, inbox, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.turns import tool_calls
+
+NO_SECOND_FACTOR = (
+    "The default key stands in a file that the agent's own commands can read, so that it cannot approve what touches "
+    "the machine. Answer in a chat, in a terminal (hermes approvals approve {code}), or with a named key, which is "
+    "shown once and stored nowhere (hermes api-key create NAME --role admin)."
+)
 
 
 def routes(parts: ApiParts) -> RouteAdder:
@@ -111,6 +118,8 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
     """Answer a question as the person behind a key. Returns what changed; a refusal is raised."""
     if not may(caller.role, Action.APPROVE_OWN):
         raise refusal(Answered(AnswerOutcome.NOT_YOURS, approval), decision)
+    if decision.allow and approval.touches_host and caller.stands_in_file:
+        raise ApiError(403, NO_SECOND_FACTOR.format(code=approval.code), code="key_in_a_file", kind="permission_error")
     await gateway.requests.meet(caller.sender_id, caller.role)
     answered = await gateway.approvals.answer(
         approval.id,
@@ -194,6 +203,8 @@ def approval_to_dict(seen: Seen, caller: Caller) -> Json:
 
 def _may(seen: Seen, caller: Caller) -> bool:
     approval = seen.approval
+    if approval.touches_host and caller.stands_in_file:
+        return False
     return may(caller.role, Action.APPROVE_OWN) and may_answer(
         asked_of=approval.asked_of,
         touches_host=bool(approval.touches_host),

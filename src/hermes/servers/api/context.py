@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any
 
 from aiohttp import web
@@ -10,9 +11,11 @@ from aiohttp import web
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.roles import Action, PersonRole, may
+from hermes.hosting.tool_processes import ToolProcesses
 from hermes.servers.api.errors import bad_request
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM
+from hermes.store.api.api_keys import DEFAULT_NAME
 from hermes.store.ids import new_id
 
 SESSION_ID_HEADER = "X-Hermes-Session-Id"
@@ -32,6 +35,11 @@ class Caller:
         return f"key:{self.name}"
 
     @property
+    def stands_in_file(self) -> bool:
+        """Whether the agent's own commands may have read this key: the default one is kept in the home or in `.env`."""
+        return self.name == DEFAULT_NAME
+
+    @property
     def sees_all(self) -> bool:
         return may(self.role, Action.READ_ALL)
 
@@ -46,10 +54,14 @@ CALLER = web.RequestKey("caller", Caller)
 
 @dataclass(frozen=True, slots=True)
 class ApiParts:
-    """``process`` tells what the process knows of itself (pid, start, heartbeat); nothing in a test."""
+    """``process`` tells what the process knows of itself (pid, start, heartbeat); nothing in a test.
+
+    ``tools`` knows the processes that were started for tools.
+    """
 
     gateway: Gateway
     process: Callable[[], Mapping[str, Any]] = dict
+    tools: ToolProcesses = field(default_factory=ToolProcesses)
 
 
 @dataclass(frozen=True, slots=True)

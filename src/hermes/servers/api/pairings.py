@@ -1,7 +1,7 @@
 """`/api/pairings`: who would like to talk, who was let in, and the word about it. For admins and the owner.
 
 An answer acts in the running gateway at once. Whoever sits behind a key does not sit at the machine, so wrong codes are
-counted here, and nobody becomes the owner this way.
+counted here, and nobody becomes the owner this way. The default key, which stands in a file, may refuse and revoke.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from hermes.services.people.pairing import NoSuchPairingError, PairingLockedErro
 from hermes.store.pairings import Pairing, PairingState
 
 STATES = tuple(PairingState)
+NO_SECOND_FACTOR = (
+    "The default key stands in a file that the agent's own commands can read, so that it gives nobody a role. Approve "
+    "in a chat, in a terminal (hermes pairing approve PLATFORM CODE), or with a named key, which is shown once and "
+    "stored nowhere (hermes api-key create NAME --role admin)."
+)
 
 
 def routes(parts: ApiParts) -> RouteAdder:
@@ -55,6 +60,8 @@ class PairingRoutes:
         caller = request[CALLER]
         _demand_role(caller)
         body = decode(await parse.read_body(request), PairingDecisionBody)
+        if body.decision == "approve" and caller.stands_in_file:
+            raise ApiError(403, NO_SECOND_FACTOR, code="key_in_a_file", kind="permission_error")
         try:
             return json_response(await self._decided(body, by=caller.sender_id))
         except NoSuchPairingError as error:

@@ -18,7 +18,7 @@ AT_THE_MACHINE = "the command line"
 
 
 class PairingVerbs:
-    """Whoever reaches these sits at the machine: the socket and the folder of requests are its user's alone."""
+    """Whoever reaches these sits at the machine: socket and requests are its user's alone, and tools are refused."""
 
     def __init__(self, pairings: Pairings) -> None:
         self._pairings = pairings
