@@ -32,7 +32,7 @@ from hermes.services.people.pairing import Pairings
 from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database, OnTrouble, Tx
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -69,6 +69,7 @@ class Gateway:
     requests: Requests
     pairings: Pairings
     troubles: list[str] = field(default_factory=list)
+    note_trouble: OnTrouble = lambda _: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
     news: News = field(default_factory=News)

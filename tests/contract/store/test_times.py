@@ -14,7 +14,7 @@ async def test_a_row_that_waits_for_its_next_try_waits_no_longer(database: Datab
     begun = await open_target(database, letter("hello", row_id="ob_a"))
     await database.write(outbox.record_not_sent, "ob_a", not_before=NOW + 5, reason="told to wait 5 s")
     await database.write(outbox.begin_next, begun.claim, now=NOW + 1)
-    await database.write(clock_change.shift_times, by=DAY, now=BACK)
+    await database.write(clock_change.shift_back, by=DAY, now=BACK)
     assert await database.read(claims.due, "targets", now=BACK) == []
     assert await database.read(claims.due, "targets", now=BACK + 3) == [TARGET]
     again = await database.write(outbox.take, TARGET, owner=OWNER, now=BACK + 3)
@@ -26,7 +26,7 @@ async def test_a_row_that_waits_for_its_next_try_waits_no_longer(database: Datab
 async def test_an_answer_does_not_outlive_its_time_by_a_day(database: Database) -> None:
     await database.write(outbox.enqueue, [letter("hello", row_id="ob_a")], now=NOW)
     before = await database.read(outbox.get, "ob_a")
-    await database.write(clock_change.shift_times, by=DAY, now=BACK)
+    await database.write(clock_change.shift_back, by=DAY, now=BACK)
     after = await database.read(outbox.get, "ob_a")
     assert before is not None
     assert after is not None
@@ -35,7 +35,7 @@ async def test_an_answer_does_not_outlive_its_time_by_a_day(database: Database) 
 
 async def test_a_message_that_is_joined_with_the_next_is_not_held_back(database: Database) -> None:
     await database.write(inbox.accept, [incoming("one", ready_at=NOW + 1.5)], now=NOW)
-    await database.write(clock_change.shift_times, by=DAY, now=BACK)
+    await database.write(clock_change.shift_back, by=DAY, now=BACK)
     assert await database.read(claims.due, "lanes", now=BACK) == [LANE]
     [row] = await database.read(inbox.queued, LANE)
     assert row.ready_at <= BACK
@@ -45,5 +45,5 @@ async def test_what_is_not_waiting_stays_as_it_is(database: Database) -> None:
     await open_target(database, letter("hello", row_id="ob_a"))
     await database.write(outbox.record_sent, "ob_a", message_id="55", note="", now=NOW + 1)
     before = await database.read(outbox.get, "ob_a")
-    await database.write(clock_change.shift_times, by=DAY, now=BACK)
+    await database.write(clock_change.shift_back, by=DAY, now=BACK)
     assert await database.read(outbox.get, "ob_a") == before

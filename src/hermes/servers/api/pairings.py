@@ -56,7 +56,7 @@ class PairingRoutes:
         _demand_role(caller)
         body = decode(await parse.read_body(request), PairingDecisionBody)
         try:
-            return json_response(await self._decided(body, by=caller.sender_id))
+            return json_response(await self._decided(body, by=caller.label))
         except NoSuchPairingError as error:
             raise not_found(str(error), code="pairing_not_found") from None
         except PairingLockedError as error:

@@ -226,9 +226,13 @@ class RunReader:
             known = self._feeds.find(run.event_id)
             if known is not None:
                 return known
-            feed = self._feeds.open(run.event_id, run.session_id, str(run.request.session_key))
+            feed = self._feeds.open(run.event_id, run.session_id, run.state.row.lane)
             feed.hold(run.turn_id)
-            run = await self.again(run)
+            try:
+                run = await self.again(run)
+            except BaseException:
+                self._feeds.discard(run.event_id)  # nobody would ever end what it holds back
+                raise
             feed.resume(run.turn_id or feed.turn_id, run.snapshot(), said=run.texts, calls=run.answered_calls)
             if run.is_over:
                 self._feeds.ended(run.event_id)
