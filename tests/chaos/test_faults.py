@@ -13,6 +13,7 @@ import pytest
 
 from hermes.hosting import status
 from hermes.services.gateway import Gateway
+from hermes.services.clock import SteadyClock
 from hermes.services.janitor import Janitor
 from tests.chaos.inside import started
 from tests.chaos.network import Names, Wire
@@ -116,7 +117,7 @@ async def test_what_waits_for_its_time_does_not_wait_a_day_longer_when_the_clock
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
 ) -> None:
     async with started(tmp_path, telegram, model, clock=clock) as gateway:
-        janitor = Janitor(gateway.db, gateway.clock)
+        janitor = Janitor(gateway.db, SteadyClock(clock))
         telegram.limit_next_send(5)
         telegram.user_says("hello", chat=8)
         await telegram.wait_for(lambda: telegram.counts["sendMessage"] == 1, WAIT_SECONDS)
