@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hermes.hosting import status
-from hermes.services.gateway import Gateway
 from hermes.services.clock import SteadyClock
+from hermes.services.gateway import Gateway
 from hermes.services.janitor import Janitor
 from tests.chaos.inside import started
 from tests.chaos.network import Names, Wire

@@ -235,7 +235,11 @@ async def test_a_session_name_that_holds_parts_of_a_key_reaches_no_other_session
     if where == "header":
         header = {b"X-Hermes-Session-Id".decode(): name.encode("utf-8").decode("latin-1")}
         answer = await ask(
-            api, {**attacker, **header}, "POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "?"}]}
+            api,
+            {**attacker, **header},
+            "POST",
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "?"}]},
         )
     elif where == "run":
         answer = await ask(api, attacker, "POST", "/v1/runs", {"input": "?", "session_id": name})
@@ -334,7 +338,7 @@ def test_a_crowd_of_addresses_fills_neither_memory_nor_log(caplog: pytest.LogCap
     wrong_keys = WrongKeys(FakeClock())
     for number in range(MOST_KEYS + 500):
         transport = _Transport((f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 1))
-        wrong_keys.refuse(make_mocked_request("GET", "/", transport=transport))  # type: ignore[arg-type]
+        wrong_keys.refuse(make_mocked_request("GET", "/", transport=transport))
     assert len(wrong_keys._addresses) == MOST_KEYS
     assert len([record for record in caplog.records if record.getMessage() == "API key refused"]) < 100
 

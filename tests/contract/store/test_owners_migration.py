@@ -77,6 +77,10 @@ def fill(tx: Tx) -> None:
             )
 
 
+def values_of(tx: Tx, table: str, column: str) -> list[str]:
+    return tx.all(f"SELECT {column} FROM {table}", str)
+
+
 @pytest.fixture
 async def migrated(database_url: str, notes: Path, tmp_path: Path) -> Database:
     """A database of the schema before, with keys and sessions, after it was opened by the program of today."""
@@ -103,7 +107,7 @@ async def test_a_key_keeps_its_data_and_a_name_used_again_inherits_nothing(migra
 async def test_the_sessions_of_an_admins_key_move_to_that_key_alone(migrated: Database) -> None:
     try:
         for table, column in (("lanes", "key"), ("sessions", "key"), ("turns", "lane"), ("inbox", "lane")):
-            found = await migrated.read(lambda tx, sql=f"SELECT {column} FROM {table}": tx.all(sql, str))  # noqa: S608
+            found = await migrated.read(values_of, table, column)
             assert set(found) == {
                 f"{ADMINS}:p=key%3Aann",
                 SHARED,

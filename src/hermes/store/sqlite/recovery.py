@@ -252,7 +252,9 @@ def _steps_by_rows(copy: Path, steps: Sequence[migrate.Migration]) -> Sequence[m
     """The migrations of a file whose schema is gone: those whose tables most of its rows fit, the newest of equals."""
     shapes = {
         number: [
-            (name, columns) for kind, name, _, columns in schema_repair.expected(tuple(steps[:number])) if kind == "table"
+            (name, columns)
+            for kind, name, _, columns in schema_repair.expected(tuple(steps[:number]))
+            if kind == "table"
         ]
         for number in range(len(steps), 0, -1)
     }
