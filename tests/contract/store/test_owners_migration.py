@@ -68,7 +68,8 @@ def fill(tx: Tx) -> None:
             )
             tx.run(
                 """
-                INSERT INTO inbox (id, lane, seq, platform, account, kind, sender_id, body, state, received_at, ready_at)
+                INSERT INTO inbox
+                    (id, lane, seq, platform, account, kind, sender_id, body, state, received_at, ready_at)
                 VALUES (:id, :lane, 1, 'api', 'main', 'request', :sender, '{}', 'answered', 1.0, 1.0)
                 """,
                 id=f"ev_{number}",
