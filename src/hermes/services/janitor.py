@@ -49,17 +49,25 @@ class Janitor:
                 log.warning("Store is down", extra={"while": "sweeping", "reason": str(error)})
 
     async def mind_the_clock(self) -> None:
-        """Move stored deadlines with the system's clock, then follow that clock."""
+        """Move stored deadlines with the system's clock, and follow that clock.
+
+        Whichever comes first, nothing may expire in between: deadlines move ahead before the clock does, and back
+        after it.
+        """
         jump = self._clock.jump()
         if not jump:
             return
         log.warning("Clock set back" if jump < 0 else "Clock set forward", extra={"seconds": round(abs(jump))})
-        now = self._clock.now()
-        if jump < 0:
-            await self._db.alone(clock_change.shift_back, by=-jump, now=now + jump)
+        if jump > 0:
+            await self._db.alone(clock_change.shift_forward, by=jump, now=self._clock.now())
+            self._clock.accept(jump)
         else:
-            await self._db.alone(clock_change.shift_forward, by=jump, now=now)
-        self._clock.accept(jump)
+            self._clock.accept(jump)
+            try:
+                await self._db.alone(clock_change.shift_back, by=-jump, now=self._clock.now())
+            except BaseException:
+                self._clock.accept(-jump)  # tried again at the next look
+                raise
         if jump > LONG_JUMP_SECONDS:
             self._sweep_at = self._clock.monotonic() + SWEEP_PAUSE_SECONDS
 
