@@ -20,7 +20,7 @@ from hermes.agent.workspace.folders import folder_name
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind
-from hermes.services.clock import SteadyClock
+from hermes.servers.api.responses.routes import KEEPER
 from hermes.services.gateway import Gateway
 from hermes.services.janitor import Janitor
 from hermes.services.outbound.alerts import MAX_TEXTS, Troubles
@@ -211,7 +211,6 @@ async def test_a_clock_that_is_set_expires_no_question(
         clock.advance(10)
         clock.jump(seconds)
         if when == "after":
-            assert isinstance(api.gateway.clock, SteadyClock)
             await Janitor(api.gateway.db, api.gateway.clock).mind_the_clock()
             assert api.gateway.clock.now() == clock.now()
         assert (await api.post(f"/v1/runs/{run}/approval", {"approve": True})).status == 200
@@ -228,7 +227,6 @@ async def test_a_question_still_expires_in_its_own_time_after_a_jump(
         run = (await api.post("/v1/runs", {"input": "do it"})).json["run_id"]
         await run_is(api, run, "waiting_approval")
         clock.jump(seconds)
-        assert isinstance(api.gateway.clock, SteadyClock)
         await Janitor(api.gateway.db, api.gateway.clock).mind_the_clock()
         clock.advance(301)
         refused = await api.post(f"/v1/runs/{run}/approval", {"approve": True})
@@ -245,10 +243,19 @@ async def test_a_clock_that_is_set_expires_no_answer(
         telegram.user_says("hello", chat=USER)
         await telegram.wait_for(lambda: telegram.counts["sendMessage"] == 1, SECONDS)
         clock.jump(seconds)
-        assert isinstance(gateway.clock, SteadyClock)
         await Janitor(gateway.db, gateway.clock).mind_the_clock()
         clock.advance(6)
         await answered(telegram, "echo: hello")
+
+
+async def test_a_clock_that_is_years_ahead_deletes_no_stored_response(start: Start) -> None:
+    clock = FakeClock()
+    async with served(start, clock=clock) as api, asyncio.timeout(SECONDS):
+        response = (await api.post("/v1/responses", {"input": "hello"})).json["id"]
+        clock.jump(3 * 365 * DAY)
+        await Janitor(api.gateway.db, api.gateway.clock).mind_the_clock()
+        await api.server._app[KEEPER]._look()
+        assert (await api.get(f"/v1/responses/{response}")).status == 200
 
 
 # Files of the store

@@ -9,6 +9,9 @@ from hermes.core.ports import Clock
 
 JUMP_SECONDS = 1.0
 """Less is a clock that is being adjusted, not set."""
+LONG_JUMP_SECONDS = 7 * 86400.0
+DOUBT_SECONDS = 86400.0
+"""A clock that went so far ahead may be wrong: nothing is deleted for its age before somebody could correct it."""
 
 
 class SystemClock:
@@ -35,6 +38,7 @@ class SteadyClock:
         self._clock = clock
         self._awake = awake or clock.monotonic
         self._offset = clock.now() - self._awake()
+        self._doubtful_until = clock.monotonic()
 
     def now(self) -> float:
         system, steady = self._clock.now(), self._awake() + self._offset
@@ -53,6 +57,13 @@ class SteadyClock:
 
     def accept(self, jump: float) -> None:
         self._offset += jump
+        if jump > LONG_JUMP_SECONDS:
+            self._doubtful_until = self._clock.monotonic() + DOUBT_SECONDS
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the clock went so far ahead lately that it may be wrong."""
+        return self._clock.monotonic() < self._doubtful_until
 
 
 def steady_clock(clock: Clock) -> SteadyClock:

@@ -19,9 +19,9 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
-from hermes.core.ports import Clock
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
+from hermes.services.clock import SteadyClock
 from hermes.services.events import EventBus
 from hermes.services.inbound.actions import Actions
 from hermes.services.models import Models
@@ -52,7 +52,7 @@ class LocalDoor(Protocol):
 class Gateway:
     home: Path
     db: Database
-    clock: Clock
+    clock: SteadyClock
     bus: EventBus
     watch: ConfigWatch
     manifests: Mapping[str, Manifest]

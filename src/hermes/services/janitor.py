@@ -21,9 +21,6 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 LOOKS_PER_SWEEP = 12
 KEYS_LIVE_SECONDS = 30 * 86400.0
-LONG_JUMP_SECONDS = 7 * 86400.0
-SWEEP_PAUSE_SECONDS = 86400.0
-"""A clock that went so far ahead may be wrong: nothing is deleted for its age before somebody could correct it."""
 
 
 class Janitor:
@@ -32,7 +29,6 @@ class Janitor:
         self._db = db
         self._also = also
         self._clock = clock
-        self._sweep_at = clock.monotonic()
         self._memory = MemoryTrim()
 
     async def run(self) -> None:
@@ -43,7 +39,7 @@ class Janitor:
             await self._memory.look()
             try:
                 await self.mind_the_clock()
-                if looks % LOOKS_PER_SWEEP == 0 and self._clock.monotonic() >= self._sweep_at:
+                if looks % LOOKS_PER_SWEEP == 0 and not self._clock.is_doubtful:
                     await self.sweep()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "sweeping", "reason": str(error)})
@@ -68,8 +64,6 @@ class Janitor:
             except BaseException:
                 self._clock.accept(-jump)  # tried again at the next look
                 raise
-        if jump > LONG_JUMP_SECONDS:
-            self._sweep_at = self._clock.monotonic() + SWEEP_PAUSE_SECONDS
 
     async def sweep(self) -> None:
         now = self._clock.now()

@@ -24,6 +24,17 @@ def test_a_jump_is_not_told_before_it_is_accepted(seconds: float) -> None:
     assert clock.jump() == 0
 
 
+def test_a_clock_that_went_far_ahead_is_doubted_for_a_day() -> None:
+    system = FakeClock()
+    clock = SteadyClock(system)
+    for jump, is_doubtful in ((3600.0, False), (30 * 86400.0, True)):
+        system.jump(jump)
+        clock.accept(clock.jump())
+        assert clock.is_doubtful is is_doubtful
+    system.advance(86400)
+    assert not clock.is_doubtful
+
+
 def test_a_clock_that_is_being_adjusted_is_followed() -> None:
     system = FakeClock()
     clock = SteadyClock(system)

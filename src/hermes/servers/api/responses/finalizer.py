@@ -254,7 +254,8 @@ class ResponseFinalizer:
             db = await self.db()
             for event_id in await db.read(responses.open_ones):
                 await self._settle(_Due(event_id))
-            before = self._gateway.clock.now() - self._kept.seconds
+            clock = self._gateway.clock
+            before = 0.0 if clock.is_doubtful else clock.now() - self._kept.seconds
             for _ in range(BITES_PER_LOOK):
                 if await db.alone(responses.evict, most=self._kept.most, before=before) < responses.BITE:
                     break
