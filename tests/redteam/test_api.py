@@ -17,6 +17,7 @@ from aiohttp.test_utils import make_mocked_request
 from hermes.core.bounded import MOST_KEYS
 from hermes.servers.api.auth import TRUSTED_SECONDS
 from hermes.servers.api.limits import WRONG_KEYS_PER_MINUTE, WrongKeys, address_of
+from hermes.servers.api.runs import FEEDS
 from hermes.servers.api.streams.run_events import FeedLimits, RunFeed, RunFeeds
 from hermes.services.events import EventBus, SegmentEnded, TextArrived, ToolStarted, TurnStarted
 from hermes.store import grants, people
@@ -484,6 +485,20 @@ async def test_feeds_stay_within_their_limits_whatever_runs_say(is_read: bool, k
     assert feeds.size == sum(kept.feed.size for kept in feeds._kept.values())
     feeds.close()
     assert feeds.size == 0
+
+
+@pytest.mark.parametrize("left", [0, 300], ids=["nothing left", "the last event left"])
+async def test_a_run_whose_events_had_to_make_room_is_told_to_its_end_all_the_same(api: Served, left: int) -> None:
+    run = (await api.post("/v1/runs", {"input": SECRET})).json["run_id"]
+    await run_is(api, run, "completed")
+    first = await api.get(f"/v1/runs/{run}/events")
+    assert b"event: run.completed" in first.body
+    feed = api.server._app[FEEDS].find(run.removeprefix("run_"))
+    assert feed is not None
+    feed.shrink(left)
+    again = (await api.get(f"/v1/runs/{run}/events")).body
+    assert again.count(b"event: run.snapshot") == again.count(b"event: run.completed") == 1
+    assert SECRET.encode() in again
 
 
 async def test_what_is_held_back_for_a_snapshot_is_bounded_too() -> None:
