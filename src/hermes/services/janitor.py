@@ -55,8 +55,10 @@ class Janitor:
             return
         log.warning("Clock set back" if jump < 0 else "Clock set forward", extra={"seconds": round(abs(jump))})
         if jump > 0:
-            await self._db.alone(clock_change.shift_forward, by=jump, now=self._clock.now())
+            now = self._clock.now()
+            await self._db.alone(clock_change.shift_forward, by=jump, now=now)
             self._clock.accept(jump)
+            await self._db.alone(clock_change.shift_late_forward, by=jump, now=now)
         else:
             self._clock.accept(jump)
             try:

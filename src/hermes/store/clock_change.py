@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hermes.store.db import Tx
 
+LATE_SECONDS = 60.0
 _IS_OPEN = "(state = 'ready' OR state = 'unknown' OR state = 'parked')"
 
 
@@ -23,6 +24,23 @@ def shift_forward(tx: Tx, *, by: float, now: float) -> None:
         ("pairing_tries", "locked_until", ""),
     ):
         tx.run(f"UPDATE {table} SET {column} = {column} + :by WHERE {column} > :now {where}", by=by, now=now)  # noqa: S608
+
+
+def shift_late_forward(tx: Tx, *, by: float, now: float) -> None:
+    """Do the same for what was written while ``shift_forward`` was, with the time without the jump.
+
+    Known by its life: what was shifted lives at least ``by`` seconds.
+    """
+    for table, where in (("outbox", _IS_OPEN), ("approvals", "state = 'pending'")):
+        tx.run(
+            f"""
+            UPDATE {table} SET expires_at = expires_at + :by
+            WHERE {where} AND created_at >= :now AND created_at < :until AND expires_at < created_at + :by
+            """,  # noqa: S608 - our own tables
+            by=by,
+            now=now,
+            until=now + LATE_SECONDS,
+        )
 
 
 def shift_back(tx: Tx, *, by: float, now: float) -> None:

@@ -83,6 +83,22 @@ async def test_what_had_expired_before_the_clock_went_ahead_does_not_come_back(d
     assert await database.read(outbox.get, "ob_a") == before
 
 
+async def test_an_answer_that_is_written_while_the_clock_goes_ahead_does_not_expire_either(database: Database) -> None:
+    await database.write(outbox.enqueue, [letter("before", row_id="ob_a")], now=NOW)
+    await database.write(clock_change.shift_forward, by=DAY, now=NOW + 2)
+    await database.write(outbox.enqueue, [letter("meanwhile", row_id="ob_b")], now=NOW + 3)
+    lives = {row_id: await expires_at(database, row_id) for row_id in ("ob_a", "ob_b")}
+    await database.write(clock_change.shift_late_forward, by=DAY, now=NOW + 2)
+    assert await expires_at(database, "ob_a") == lives["ob_a"]
+    assert await expires_at(database, "ob_b") == lives["ob_b"] + DAY
+
+
+async def expires_at(database: Database, row_id: str) -> float:
+    row = await database.read(outbox.get, row_id)
+    assert row is not None
+    return row.expires_at
+
+
 async def test_somebody_who_tried_wrong_codes_stays_locked_out(database: Database) -> None:
     for _ in range(5):
         await database.write(pairings.note_wrong, "telegram", most=5, lock_seconds=900, now=NOW)
