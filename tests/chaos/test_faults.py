@@ -116,7 +116,7 @@ async def test_what_waits_for_its_time_does_not_wait_a_day_longer_when_the_clock
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
 ) -> None:
     async with started(tmp_path, telegram, model, clock=clock) as gateway:
-        janitor = Janitor(gateway.db, clock)
+        janitor = Janitor(gateway.db, gateway.clock)
         telegram.limit_next_send(5)
         telegram.user_says("hello", chat=8)
         await telegram.wait_for(lambda: telegram.counts["sendMessage"] == 1, WAIT_SECONDS)

@@ -87,9 +87,10 @@ def test_keys_can_be_made_before_the_gateway_ever_ran(tmp_path: Path) -> None:
         assert json.loads(terminal.here("api-key", "list", "--json").stdout)[0]["name"] == "phone"
 
 
-def test_without_a_real_key_nothing_is_served_to_the_network_and_the_rest_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["changeme", "hunter2"], ids=["an example", "a short one"])
+def test_without_a_real_key_nothing_is_served_to_the_network_and_the_rest_runs(tmp_path: Path, key: str) -> None:
     port = str(free_port())
-    with Terminal(tmp_path, API_SERVER_HOST="0.0.0.0", API_SERVER_PORT=port, API_SERVER_KEY="changeme") as terminal:
+    with Terminal(tmp_path, API_SERVER_HOST="0.0.0.0", API_SERVER_PORT=port, API_SERVER_KEY=key) as terminal:
         terminal.start_gateway()
         with pytest.raises(OSError, match="refused"):
             asked(terminal, "/health", "any")
@@ -98,6 +99,7 @@ def test_without_a_real_key_nothing_is_served_to_the_network_and_the_rest_runs(t
         assert "the API stays closed: 0.0.0.0 can be reached from the network" in told.stdout
         assert terminal.here("-z", "hello").stdout == "echo: hello\n"
         assert "API stays closed" in (terminal.home / "logs" / "gateway.log").read_text()
+        assert "the API stays closed" in terminal.here("doctor").stdout
 
 
 def test_a_trace_by_the_id_that_a_client_shows_says_what_was_asked(terminal: Terminal) -> None:

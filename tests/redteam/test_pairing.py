@@ -191,7 +191,7 @@ async def test_what_strangers_left_is_forgotten_after_a_week(start: Start, teleg
 
         await until(is_told)
         clock.advance(STRANGERS_LIVE_SECONDS + 1)
-        await Janitor(gateway.db, clock).sweep()
+        await Janitor(gateway.db, gateway.clock).sweep()
         assert await counted(gateway, "inbox") == await counted(gateway, "outbox") == 1
         assert await counted(gateway, "targets") == 1
         assert await code_shown(telegram, EVE), "and whoever writes again is answered as at first"

@@ -15,7 +15,7 @@ from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
-from hermes.store import claims
+from hermes.store import claims, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
@@ -45,15 +45,17 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         db = await _open_store(ground)
         stack.push_async_callback(db.close)
         owner = new_id("inc")
-        await db.write(_take_over, owner, now=setting.clock.now())
+        await db.write(_take_over, owner, now=ground.clock.now())
         for left in await db.read(tool_calls.leftover_processes):  # of tools whose worker died
             if kill_group(left.process_group, left.process_started):
                 about = {"group": left.process_group, "call": left.call_id}
                 log.warning("Killed a process left by a crash", extra=about)
-        await end_leftovers(db, now=setting.clock.now())
+        await end_leftovers(db, now=ground.clock.now())
         wiring = Wiring(ground, db, owner)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
+        workspaces = ground.tool_factory.workspaces
+        await asyncio.to_thread(workspaces.load, await db.read(people.ids))
         await gateway.requests.forget_gone_clients()  # before any lane is served
         await gateway.pairings.load()  # before any message is judged
         stack.push_async_callback(gateway.models.close)

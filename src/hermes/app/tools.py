@@ -13,6 +13,7 @@ from hermes.agent.messaging import MessageSender, OutgoingFiles
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.speech.tts import Synthesizer
 from hermes.agent.toolkit.context import Parts, ToolContext
+from hermes.agent.workspace.folders import WorkspaceFolders
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL, SessionKey, Target
@@ -87,6 +88,7 @@ class ToolFactory:
         self._redactor = redactor
         self._clock = clock
         self._watch = watch
+        self.workspaces = WorkspaceFolders(home / "workspaces")
         self.parts = Parts()
 
     def _config(self) -> Config:
@@ -160,8 +162,7 @@ class ToolFactory:
         if key.platform == LOCAL and role == PersonRole.OWNER and self._may_work_in(folder):
             workspace = Path(folder)
         if workspace is None:
-            own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
-            workspace = Path.home() if role == PersonRole.OWNER else own
+            workspace = Path.home() if role == PersonRole.OWNER else self.workspaces.of(person_id)
         return ToolContext(
             "",
             key,

@@ -44,7 +44,7 @@ from hermes.platforms.local.hub import LocalHub
 from hermes.services.adapters.registry import find_platforms
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
-from hermes.services.clock import SystemClock
+from hermes.services.clock import SystemClock, steady_clock
 from hermes.services.commands.base import Commands, CommandServices, SlashCommand, collect
 from hermes.services.commands.menus import Menus
 from hermes.services.events import EventBus
@@ -122,6 +122,7 @@ class StartupContext:
 
     def __init__(self, setting: GatewayOptions) -> None:
         self.setting = setting
+        self.clock = steady_clock(setting.clock)
         self.troubles = Troubles(setting.on_owner_lost)
         found = find_platforms()
         for line in found.broken.values():
@@ -134,7 +135,7 @@ class StartupContext:
         self.watch = ConfigWatch(
             setting.home, setting.environ, setting.cwd, tuple(self.manifests.values()), on_change=self._config_changed
         )
-        self.tool_factory = ToolFactory(setting.home, setting.environ, setting.redactor, setting.clock, self.watch)
+        self.tool_factory = ToolFactory(setting.home, setting.environ, setting.redactor, self.clock, self.watch)
         self.tell_services: Callable[[Config], None] = lambda _: None
         self._take_config(self.watch.current)
 
@@ -167,7 +168,7 @@ class Wiring:
         self._watch = ground.watch
         self._config = ground.config
         self._home = ground.setting.home
-        self._clock = ground.setting.clock
+        self._clock = ground.clock
         self._redact = ground.setting.redactor
         self._db = db
         self._owner = owner
@@ -222,6 +223,7 @@ class Wiring:
             requests=self._requests,
             pairings=self._pairings,
             troubles=self._ground.troubles.texts,
+            note_trouble=self._ground.troubles.note,
             toolbox=self._toolbox,
             skills=self._skills,
             news=self._ground.news,

@@ -236,6 +236,8 @@ class CompressionConfig:
 class CheckpointsConfig:
     days: int = setting(30, "how long `/rollback` can take a change back", low=1, high=3650)
     max_mb: int = setting(500, "megabytes for files as they were before", low=1, high=1_000_000)
+    person_max_mb: int = setting(250, "megabytes of them for one person", low=1, high=1_000_000)
+    person_max_changes: int = setting(5000, "changes of one person that are kept", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import orjson
 from aiohttp import web
 
 from hermes.core.errors import StoreIsDownError
-from hermes.servers.api.errors import ApiError, not_found
+from hermes.servers.api.errors import ApiError, not_found, store_is_down
 
 RouteAdder = Callable[[web.Application], None]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -71,7 +71,7 @@ async def _errors_become_answers(request: web.Request, handler: Handler) -> web.
         return _in_envelope(request, refusal).response()
     except StoreIsDownError as error:
         log.warning("Store is down", extra={"while": request.path, "reason": str(error)})
-        return _store_is_down().response()
+        return store_is_down().response()
     except Exception:
         log.exception("Request failed", extra={"method": request.method, "path": request.path})
         return _broken().response()
@@ -79,16 +79,6 @@ async def _errors_become_answers(request: web.Request, handler: Handler) -> web.
 
 def _broken() -> ApiError:
     return ApiError(500, "The gateway failed at this; its log says how.", code="internal_error", kind="server_error")
-
-
-def _store_is_down() -> ApiError:
-    return ApiError(
-        503,
-        "The gateway's database does not answer just now. Nothing was stored; try again.",
-        code="store_is_down",
-        kind="server_error",
-        headers={"Retry-After": "5"},
-    )
 
 
 def _in_envelope(request: web.Request, refusal: web.HTTPException) -> ApiError:

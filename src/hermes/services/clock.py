@@ -1,8 +1,17 @@
-"""Read the system's clock, behind the port that tests replace."""
+"""Read the system's clock, behind the port that tests replace; keep its jumps from expiring what waits."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+
+from hermes.core.ports import Clock
+
+JUMP_SECONDS = 1.0
+"""Less is a clock that is being adjusted, not set."""
+LONG_JUMP_SECONDS = 7 * 86400.0
+DOUBT_SECONDS = 86400.0
+"""A clock that went so far ahead may be wrong: nothing is deleted for its age before somebody could correct it."""
 
 
 class SystemClock:
@@ -14,3 +23,48 @@ class SystemClock:
         if hasattr(time, "CLOCK_BOOTTIME"):
             return time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.monotonic()
+
+
+class SteadyClock:
+    """A clock that does not jump before the stored deadlines have moved with it.
+
+    When the system's clock is set, or the machine was asleep, ``now`` goes on at the pace of time as it passed for this
+    process. The janitor moves the deadlines by ``jump`` and then calls ``accept``: from then on ``now`` is the system's
+    time again. So nothing expires because of a jump, and nothing waits for a time that comes twice.
+    """
+
+    def __init__(self, clock: Clock, awake: Callable[[], float] | None = None) -> None:
+        """``awake`` counts the seconds of this process; one that stops during suspend makes a jump of every suspend."""
+        self._clock = clock
+        self._awake = awake or clock.monotonic
+        self._offset = clock.now() - self._awake()
+        self._doubtful_until = clock.monotonic()
+
+    def now(self) -> float:
+        system, steady = self._clock.now(), self._awake() + self._offset
+        if abs(system - steady) >= JUMP_SECONDS:
+            return steady
+        self._offset += system - steady
+        return system
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def jump(self) -> float:
+        """Seconds that the system's clock is ahead of ``now``, negative when it was set back; 0 for no jump."""
+        ahead = self._clock.now() - (self._awake() + self._offset)
+        return ahead if abs(ahead) >= JUMP_SECONDS else 0.0
+
+    def accept(self, jump: float) -> None:
+        self._offset += jump
+        if jump > LONG_JUMP_SECONDS:
+            self._doubtful_until = self._clock.monotonic() + DOUBT_SECONDS
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the clock went so far ahead lately that it may be wrong."""
+        return self._clock.monotonic() < self._doubtful_until
+
+
+def steady_clock(clock: Clock) -> SteadyClock:
+    return SteadyClock(clock, time.monotonic if isinstance(clock, SystemClock) else None)

@@ -19,9 +19,9 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
-from hermes.core.ports import Clock
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
+from hermes.services.clock import SteadyClock
 from hermes.services.events import EventBus
 from hermes.services.inbound.actions import Actions
 from hermes.services.models import Models
@@ -32,7 +32,7 @@ from hermes.services.people.pairing import Pairings
 from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database, OnTrouble, Tx
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -52,7 +52,7 @@ class LocalDoor(Protocol):
 class Gateway:
     home: Path
     db: Database
-    clock: Clock
+    clock: SteadyClock
     bus: EventBus
     watch: ConfigWatch
     manifests: Mapping[str, Manifest]
@@ -69,6 +69,7 @@ class Gateway:
     requests: Requests
     pairings: Pairings
     troubles: list[str] = field(default_factory=list)
+    note_trouble: OnTrouble = lambda _: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
     news: News = field(default_factory=News)

@@ -1,4 +1,8 @@
-"""Delete old rows in small batches, shift times after the clock went back, return memory after a load."""
+"""Delete what is too old to matter, in small batches beside the messages.
+
+It also minds the clock: when that is set or the machine was asleep, what waits for a time waits as long as before; and
+the memory that a load has left behind.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from hermes.core.errors import StoreIsDownError
-from hermes.core.ports import Clock
+from hermes.services.clock import SteadyClock
 from hermes.services.memory_trim import MemoryTrim
 from hermes.store import clock_change, inbox, outbox, strangers
 from hermes.store.db import Database
@@ -18,16 +22,14 @@ LOOK_SECONDS = 5.0
 LOOKS_PER_SWEEP = 12
 KEYS_LIVE_SECONDS = 30 * 86400.0
 STRANGERS_LIVE_SECONDS = 7 * 86400.0
-SET_BACK_SECONDS = 1.0  # less is a clock that is being adjusted, not set
 
 
 class Janitor:
-    def __init__(self, db: Database, clock: Clock, *also: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, db: Database, clock: SteadyClock, *also: Callable[[], Awaitable[None]]) -> None:
         """``also``: sweeps of parts that look after their own rows and files."""
         self._db = db
         self._also = also
         self._clock = clock
-        self._offset = clock.now() - clock.monotonic()
         self._memory = MemoryTrim()
 
     async def run(self) -> None:
@@ -38,18 +40,33 @@ class Janitor:
             await self._memory.look()
             try:
                 await self.mind_the_clock()
-                if looks % LOOKS_PER_SWEEP == 0:
+                if looks % LOOKS_PER_SWEEP == 0 and not self._clock.is_doubtful:
                     await self.sweep()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "sweeping", "reason": str(error)})
 
     async def mind_the_clock(self) -> None:
-        offset = self._clock.now() - self._clock.monotonic()
-        back = self._offset - offset
-        if back > SET_BACK_SECONDS:
-            log.warning("Clock set back", extra={"seconds": round(back)})
-            await self._db.alone(clock_change.shift_times, by=back, now=self._clock.now())
-        self._offset = offset
+        """Move stored deadlines with the system's clock, and follow that clock.
+
+        Whichever comes first, nothing may expire in between: deadlines move ahead before the clock does, and back
+        after it.
+        """
+        jump = self._clock.jump()
+        if not jump:
+            return
+        log.warning("Clock set back" if jump < 0 else "Clock set forward", extra={"seconds": round(abs(jump))})
+        if jump > 0:
+            now = self._clock.now()
+            await self._db.alone(clock_change.shift_forward, by=jump, now=now)
+            self._clock.accept(jump)
+            await self._db.alone(clock_change.shift_late_forward, by=jump, now=now)
+        else:
+            self._clock.accept(jump)
+            try:
+                await self._db.alone(clock_change.shift_back, by=-jump, now=self._clock.now())
+            except BaseException:
+                self._clock.accept(-jump)  # tried again at the next look
+                raise
 
     async def sweep(self) -> None:
         now = self._clock.now()

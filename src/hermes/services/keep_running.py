@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -36,4 +37,5 @@ async def keep_running(
         try:
             await asyncio.sleep(pause)
         finally:
-            troubles.remove(text)
+            with contextlib.suppress(ValueError):  # too many others came since
+                troubles.remove(text)

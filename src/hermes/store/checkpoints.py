@@ -148,13 +148,39 @@ def older(tx: Tx, *, before: float, limit: int) -> list[str]:
     )
 
 
-def oldest(tx: Tx, *, at_least_bytes: int, limit: int) -> list[str]:
-    """The oldest rows that together keep so many bytes; no more of them than that takes."""
+def oldest_of_heaviest(tx: Tx, *, at_least_bytes: int, limit: int) -> list[str]:
+    """The oldest rows of the person who keeps most, until these bytes are reached: nobody pushes others' out."""
+    if at_least_bytes <= 0:
+        return []
+    person = tx.value("SELECT person_id FROM checkpoints GROUP BY person_id ORDER BY SUM(size) DESC LIMIT 1")
+    return _oldest(tx, str(person), at_least_bytes=at_least_bytes, at_least_rows=0, limit=limit)
+
+
+def beyond(tx: Tx, person_id: str, *, but: str, max_bytes: int, max_rows: int, limit: int) -> list[str]:
+    """The oldest rows of a person that are too many, or keep too many bytes; never the row ``but``."""
+    rows = int(tx.value("SELECT COUNT(*) FROM checkpoints WHERE person_id = :person", person=person_id))
+    size = int(
+        tx.value(
+            "SELECT COALESCE(SUM(size), 0) FROM "
+            "(SELECT DISTINCT before_hash, size FROM checkpoints WHERE person_id = :person) AS blobs",
+            person=person_id,
+        )
+    )
+    if rows <= max_rows and size <= max_bytes:
+        return []
+    ids = _oldest(tx, person_id, at_least_bytes=size - max_bytes, at_least_rows=rows - max_rows, limit=limit)
+    return [checkpoint_id for checkpoint_id in ids if checkpoint_id != but]
+
+
+def _oldest(tx: Tx, person_id: str, *, at_least_bytes: int, at_least_rows: int, limit: int) -> list[str]:
     ids: list[str] = []
     for checkpoint_id, size in tx.all(
-        "SELECT id, size FROM checkpoints ORDER BY created_at LIMIT :limit", lambda *row: row, limit=limit
+        "SELECT id, size FROM checkpoints WHERE person_id = :person ORDER BY created_at, number LIMIT :limit",
+        lambda *row: row,
+        person=person_id,
+        limit=limit,
     ):
-        if at_least_bytes <= 0:
+        if at_least_bytes <= 0 and len(ids) >= at_least_rows:
             break
         ids.append(str(checkpoint_id))
         at_least_bytes -= int(size)

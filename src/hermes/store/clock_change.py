@@ -1,12 +1,50 @@
-"""Shift stored times after the clock was set back."""
+"""Shift stored times after the clock was set, or the machine was asleep.
+
+What waits for a time then waits as long as before. Two things go by the calendar and stay: sessions that are renewed
+after a quiet time, whose history is kept, and the codes of pairings, which are made from the time of the request.
+"""
 
 from __future__ import annotations
 
 from hermes.store.db import Tx
 
+LATE_SECONDS = 60.0
+_IS_OPEN = "(state = 'ready' OR state = 'unknown' OR state = 'parked')"
 
-def shift_times(tx: Tx, *, by: float, now: float) -> None:
-    """Shift waiting times by the seconds that the clock went back."""
+
+def shift_forward(tx: Tx, *, by: float, now: float) -> None:
+    """Give what waits the seconds that the clock went ahead. ``now`` is the time without the jump."""
+    for table, column, where in (
+        ("lanes", "next_at", ""),
+        ("targets", "next_at", ""),
+        ("inbox", "ready_at", "AND state = 'queued'"),
+        ("outbox", "not_before", f"AND {_IS_OPEN}"),
+        ("outbox", "expires_at", f"AND {_IS_OPEN}"),
+        ("approvals", "expires_at", "AND state = 'pending'"),
+        ("pairing_tries", "locked_until", ""),
+    ):
+        tx.run(f"UPDATE {table} SET {column} = {column} + :by WHERE {column} > :now {where}", by=by, now=now)  # noqa: S608
+
+
+def shift_late_forward(tx: Tx, *, by: float, now: float) -> None:
+    """Do the same for what was written while ``shift_forward`` was, with the time without the jump.
+
+    Known by its life: what was shifted lives at least ``by`` seconds.
+    """
+    for table, where in (("outbox", _IS_OPEN), ("approvals", "state = 'pending'")):
+        tx.run(
+            f"""
+            UPDATE {table} SET expires_at = expires_at + :by
+            WHERE {where} AND created_at >= :now AND created_at < :until AND expires_at < created_at + :by
+            """,  # noqa: S608 - our own tables
+            by=by,
+            now=now,
+            until=now + LATE_SECONDS,
+        )
+
+
+def shift_back(tx: Tx, *, by: float, now: float) -> None:
+    """Shift waiting times by the seconds that the clock went back. ``now`` is the time after the jump."""
     for table in ("lanes", "targets"):
         tx.run(f"UPDATE {table} SET next_at = next_at - :by WHERE next_at > :now", by=by, now=now)  # noqa: S608
     tx.run(
@@ -17,9 +55,8 @@ def shift_times(tx: Tx, *, by: float, now: float) -> None:
         by=by,
         now=now,
     )
-    is_open = "(state = 'ready' OR state = 'unknown' OR state = 'parked')"
-    tx.run(f"UPDATE outbox SET not_before = not_before - :by WHERE {is_open} AND not_before > :now", by=by, now=now)  # noqa: S608
-    tx.run(f"UPDATE outbox SET expires_at = expires_at - :by WHERE {is_open} AND created_at > :now", by=by, now=now)  # noqa: S608
+    tx.run(f"UPDATE outbox SET not_before = not_before - :by WHERE {_IS_OPEN} AND not_before > :now", by=by, now=now)  # noqa: S608
+    tx.run(f"UPDATE outbox SET expires_at = expires_at - :by WHERE {_IS_OPEN} AND created_at > :now", by=by, now=now)  # noqa: S608
     tx.run(
         """
         UPDATE approvals SET expires_at = expires_at - :by, created_at = created_at - :by

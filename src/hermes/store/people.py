@@ -40,6 +40,8 @@ def ensure(
     known = find(tx, platform, user_id)
     if known is not None:
         return known
+    if accounts(tx, person_id):  # of "a_b" and "c", and of "a" and "b_c", the first ids are the same
+        person_id = f"{person_id}_{now:.6f}"
     tx.run(
         """
         INSERT INTO people (id, name, role, created_at, language) VALUES (:id, :name, :role, :now, :language)
@@ -62,6 +64,10 @@ def ensure(
         name=name,
     )
     return find(tx, platform, user_id) or Person(person_id, name, role, language)
+
+
+def ids(tx: Tx) -> list[str]:
+    return tx.all("SELECT id FROM people", str)
 
 
 def first_id(platform: str, user_id: str) -> str:

@@ -88,13 +88,39 @@ async def test_the_oldest_go_first_and_a_blob_with_its_last_row(database: Databa
     assert await database.read(checkpoints.total_bytes) == 40
     assert await database.read(checkpoints.older, before=NOW + 2, limit=9) == ["t_0:1:0:aa", "t_1:1:0:aa"]
     assert await database.read(checkpoints.older, before=NOW + 2, limit=1) == ["t_0:1:0:aa"]
-    assert await database.read(checkpoints.oldest, at_least_bytes=0, limit=9) == []
-    ids = await database.read(checkpoints.oldest, at_least_bytes=11, limit=9)
+    assert await database.read(checkpoints.oldest_of_heaviest, at_least_bytes=0, limit=9) == []
+    ids = await database.read(checkpoints.oldest_of_heaviest, at_least_bytes=11, limit=9)
     assert ids == ["t_0:1:0:aa", "t_1:1:0:aa", "t_2:1:0:aa"]
     assert await database.alone(checkpoints.forget, ids) == ["b2"]
     assert await database.alone(checkpoints.forget, ids) == []
     assert await database.read(checkpoints.unneeded, ["b1", "b2"]) == ["b2"]
     assert await database.read(checkpoints.total_bytes) == 10
+
+
+async def test_when_there_is_too_much_the_person_who_keeps_most_gives_way(database: Database) -> None:
+    sizes = [("ben", 5), ("ana", 30), ("ana", 30), ("ben", 5)]
+    for number, (person, size) in enumerate(sizes):
+        row = another(f"t_{number}:1:0", before=f"b{number}", size=size, created_at=NOW + number)
+        await database.write(checkpoints.keep, replace(row, person_id=person))
+    assert await database.read(checkpoints.oldest_of_heaviest, at_least_bytes=20, limit=9) == ["t_1:1:0:aa"]
+
+
+async def test_what_one_person_keeps_is_bounded_in_number_and_bytes_and_others_lose_nothing(database: Database) -> None:
+    for number, person in enumerate(["ben", "ana", "ana", "ana", "ana"]):
+        row = another(f"t_{number}:1:0", before=f"b{number}", size=10, created_at=NOW + number)
+        await database.write(checkpoints.keep, replace(row, person_id=person))
+
+    async def beyond(person: str, *, most_bytes: int, rows: int) -> list[str]:
+        ids = await database.read(
+            checkpoints.beyond, person, but="t_4:1:0:aa", max_bytes=most_bytes, max_rows=rows, limit=9
+        )
+        return [name.partition(":")[0] for name in ids]
+
+    assert await beyond("ana", most_bytes=40, rows=4) == []
+    assert await beyond("ana", most_bytes=40, rows=3) == ["t_1"]
+    assert await beyond("ana", most_bytes=15, rows=9) == ["t_1", "t_2", "t_3"]
+    assert await beyond("ana", most_bytes=0, rows=0) == ["t_1", "t_2", "t_3"]  # never the one that was just kept
+    assert await beyond("ben", most_bytes=10, rows=1) == []
 
 
 async def test_a_list_is_replaced_as_a_whole_and_goes_with_its_session(database: Database) -> None:

@@ -805,8 +805,22 @@ async def test_a_broken_response_store_stops_nothing_else_and_says_so(start_api:
         assert (answer.status, answer.error["code"]) == (503, "response_store_unavailable")
         unstored = await api.post(PATH, {"input": "hello", "store": False})
         assert (unstored.status, text_of(unstored.json)) == (200, "echo: hello")
+        assert "response" in str((await api.gateway.status())["troubles"])
         in_the_way.rmdir()
         assert (await api.post(PATH, {"input": "hello"})).status == 200
+        assert (await api.gateway.status())["troubles"] == []
+
+
+async def test_a_damaged_response_store_is_told_in_status(start_api: StartApi, tmp_path: Path) -> None:
+    async with start_api() as api:
+        assert (await api.post(PATH, {"input": "hello"})).status == 200
+    file = tmp_path / "home" / store.FILE
+    with file.open("r+b") as opened:
+        opened.write(bytes(4096))
+    async with start_api() as api:
+        assert (await api.post(PATH, {"input": "hello"})).status == 200
+        [trouble] = (await api.gateway.status())["troubles"]
+        assert trouble.startswith(f"{store.FILE} was damaged")
 
 
 async def test_after_a_crash_the_response_is_settled_from_what_the_turn_left(

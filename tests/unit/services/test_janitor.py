@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes.services.clock import SteadyClock
 from hermes.services.janitor import Janitor
 from hermes.store.open import open_database
 from tests.fakes.clock import FakeClock
@@ -20,7 +21,7 @@ async def test_a_sweep_is_everybodys(tmp_path: Path) -> None:
 
     db = await open_database(tmp_path / "state.db")
     try:
-        await Janitor(db, FakeClock(), files, processes).sweep()
+        await Janitor(db, SteadyClock(FakeClock()), files, processes).sweep()
     finally:
         await db.close()
     assert swept == ["files", "processes"]

@@ -38,6 +38,22 @@ def test_an_index_that_another_process_has_locked_is_not_thrown_away(
     assert found(folder) == ["s_1"]
 
 
+def test_an_index_that_sqlite_refuses_for_another_reason_is_not_thrown_away(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_index, "_SCHEMA", "CREATE VIRTUAL TABLE others USING no_such_module(text);")
+    with pytest.raises(GatewayError, match=r"search\.db cannot be used"):
+        search_index.open_index(folder)
+    monkeypatch.undo()
+    assert found(folder) == ["s_1"]
+
+
+def test_an_index_of_another_version_is_made_anew(folder: Path) -> None:
+    with contextlib.closing(sqlite3.connect(folder / search_index.FILE)) as index:
+        index.execute("PRAGMA user_version = 99")
+    assert found(folder) == []
+
+
 def test_a_damaged_index_is_made_anew(folder: Path) -> None:
     (folder / search_index.FILE).write_bytes(b"this is no database" * 500)
     assert found(folder) == []

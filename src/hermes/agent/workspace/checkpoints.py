@@ -25,7 +25,7 @@ from hermes.core.i18n.failures import describe_failure
 from hermes.core.ports import Clock
 from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint
-from hermes.store.db import Database
+from hermes.store.db import Database, Tx
 from hermes.store.home import make_private_folder
 from hermes.store.private_files import write_private
 
@@ -39,6 +39,7 @@ UNDO = "rollback"
 LISTED = 15
 BITE = 200
 BITES_PER_SWEEP = 20
+BITES_PER_CHANGE = 5
 DAY = 86400.0
 _LOCKS = 64
 
@@ -209,7 +210,16 @@ class Checkpoints:
                     raise ToolError(
                         f"Nothing was changed, since what {Path(row.path).name!r} holds could not be kept first: {why}."
                     ) from error
-            return await self._db.write(rows.keep, row)
+            limits = self._limits()
+            kept, unneeded = await self._db.write(
+                _keep_within,
+                row,
+                max_bytes=limits.person_max_mb * 1_000_000,
+                max_rows=limits.person_max_changes,
+            )
+            if unneeded:
+                await asyncio.to_thread(self._blobs.remove, unneeded)
+            return kept
 
     async def _carry_out(self, row: Checkpoint, before: File | None, act: Callable[[], None]) -> Checkpoint:
         kept = await self._keep(row, before)
@@ -290,7 +300,7 @@ class Checkpoints:
             ids = await self._db.read(rows.older, before=now - limits.days * DAY, limit=BITE)
             if not ids:
                 too_much = await self._db.read(rows.total_bytes) - limits.max_mb * 1_000_000
-                ids = await self._db.read(rows.oldest, at_least_bytes=too_much, limit=BITE)
+                ids = await self._db.read(rows.oldest_of_heaviest, at_least_bytes=too_much, limit=BITE)
             if not ids:
                 break
             async with self._storing:
@@ -304,6 +314,18 @@ class Checkpoints:
                 await asyncio.to_thread(self._blobs.remove, unneeded)
             if unneeded:
                 log.info("Removed unneeded checkpoint copies", extra={"count": len(unneeded)})
+
+
+def _keep_within(tx: Tx, row: Checkpoint, *, max_bytes: int, max_rows: int) -> tuple[Checkpoint, list[str]]:
+    """Store a change. The oldest changes of its person go when these are too many; returns blobs that nothing needs."""
+    kept = rows.keep(tx, row)
+    unneeded: list[str] = []
+    for _ in range(BITES_PER_CHANGE):  # a blob may be kept by several rows, so one bite may free too little
+        surplus = rows.beyond(tx, row.person_id, but=kept.id, max_bytes=max_bytes, max_rows=max_rows, limit=BITE)
+        if not surplus:
+            break
+        unneeded += rows.forget(tx, surplus)
+    return kept, unneeded
 
 
 def former(ctx: ToolContext, path: str) -> File | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
@@ -45,6 +46,7 @@ def examine(home: Path, command: str) -> list[Finding]:
     loaded = load_config(home)
     facts = lifecycle.look(home, command, lambda: outside_platforms(loaded.config))
     findings = [home_check(home, facts), config_check(loaded), *platforms_check(find_platforms().broken, facts)]
+    findings += api_check(loaded.config, facts)
     if inspect_home(home).whose is Whose.FOREIGN:
         findings += _outside_checks(home, loaded, command, facts)
     else:
@@ -107,6 +109,15 @@ def platforms_check(broken: Mapping[str, str], facts: status.Facts) -> list[Find
     known = (facts.snapshot or {}).get("troubles", ())
     lines = tuple(line for line in broken.values() if line not in known)
     return [Finding("platforms", "trouble", lines[0], lines[1:])] if lines else []
+
+
+def api_check(config: Config, facts: status.Facts) -> list[Finding]:
+    """Nothing where the port may open as it is configured, or where a running gateway tells why it is closed."""
+    from hermes.servers.api.security import why_closed
+
+    reason = asyncio.run(why_closed(config.api)) if config.api.enabled else ""
+    is_told = reason in (facts.snapshot or {}).get("troubles", ())
+    return [Finding("api", "trouble", reason)] if reason and not is_told else []
 
 
 # The store

@@ -29,7 +29,7 @@ from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.context import CALLER, ApiParts
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
-from hermes.servers.api.limits import RateLimits
+from hermes.servers.api.limits import RateLimits, WrongKeys
 from hermes.servers.api.metrics import Metrics
 from hermes.servers.api.responses import routes
 from hermes.servers.app import Handler, RouteAdder, make_app
@@ -102,6 +102,7 @@ class Gate:
         self._keys = keys
         self._counts = counts
         self._limits = RateLimits(self._config, parts.gateway.clock)
+        self._wrong_keys = WrongKeys(parts.gateway.clock)
         self._repeats = Repeats(parts.gateway.db, parts.gateway.clock)
         self._tools = parts.tools
         self._largest_body = parts.gateway.config.api.max_request_bytes
@@ -129,15 +130,15 @@ class Gate:
         if caller is None:
             if path in PUBLIC_IN_PART and not token:
                 return await handler(request)
-            raise auth.unauthorized(token)
+            raise (self._wrong_keys.refuse(request) if token else None) or auth.unauthorized(token)
         request[CALLER] = caller
-        await self._limits.pace(caller.name)
+        await self._limits.pace(caller.id)
         await security.read_body(request, self._largest_body)
         if request.method != hdrs.METH_POST or path not in WORK:
             if path and request.method not in READING:
                 await self._refuse_tools(request)
             return await handler(request)
-        slots = await self._limits.take_slot(caller.name)
+        slots = await self._limits.take_slot(caller.id)
         try:
             if request.transport is None:
                 raise ApiError(408, "The client left before its turn came.", code="client_gone")

@@ -134,7 +134,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
     state = ApprovalState.ALLOWED if decision.allow else ApprovalState.DENIED
     return {
         "status": state.value,
-        "answered_by": caller.sender_id,
+        "answered_by": caller.label,
         "reason": decision.reason,
         "scope": (answered.approval.scope if answered.approval else "") or None,
         "may_answer": False,

@@ -9,18 +9,22 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from hermes.core.bounded import Throttle
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
 from hermes.core.roles import PersonRole
 from hermes.core.secret import Secret
 from hermes.servers.api.context import Caller
-from hermes.servers.api.errors import ApiError
+from hermes.servers.api.errors import ApiError, store_is_down
 from hermes.store.api import api_keys
 from hermes.store.api.api_keys import DEFAULT_NAME, hash_of
 from hermes.store.db import Database
 
 FRESH_SECONDS = 1.0
 """Another process on the same database may add or revoke a key; what this one does is known at once."""
+TRUSTED_SECONDS = 60.0
+"""Named keys that were read are accepted so long while the store does not answer: they may be revoked by now."""
+LOG_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -33,35 +37,49 @@ class ApiKeys:
         self._clock = clock
         self._default = default
         self._named: dict[str, Caller] = {}
+        self._asked_at: float | None = None
         self._read_at: float | None = None
+        self._log_due = Throttle(LOG_SECONDS)
         self._reading = asyncio.Lock()
 
     def forget(self) -> None:
-        """A key was made or revoked: look again at the next request."""
-        self._read_at = None
+        """A key was made or revoked: accept no named key before the store was read again."""
+        self._asked_at = self._read_at = None
 
     async def who(self, token: str) -> Caller | None:
-        """The caller this key stands for, or None."""
+        """The caller this key stands for, or None.
+
+        Raises ApiError while the store has not answered for so long that no named key can be trusted. The default key
+        does not depend on the store.
+        """
         if not token.isprintable():
             return None  # bytes that are no text: aiohttp hands them on as halves of characters
         if hmac.compare_digest(token.encode(), self._default().reveal().encode()):
-            return Caller(DEFAULT_NAME, PersonRole.OWNER)
+            return Caller(DEFAULT_NAME, PersonRole.OWNER, DEFAULT_NAME)
         await self._look()
         # Looking up by hash tells nothing by its timing: whoever guesses cannot choose the hash.
         return self._named.get(hash_of(token))
 
     async def _look(self) -> None:
         async with self._reading:
-            if self._read_at is not None and self._clock.monotonic() - self._read_at < FRESH_SECONDS:
+            now = self._clock.monotonic()
+            if self._asked_at is not None and now - self._asked_at < FRESH_SECONDS:
+                self._require_recent(now)
                 return
-            began = self._clock.monotonic()
             try:
                 found = await self._db.read(api_keys.working)
             except StoreIsDownError as error:
-                log.warning("Store is down", extra={"while": "reading API keys", "reason": str(error)})
-                return  # those known so far still work
-            self._named = {key.hash: Caller(key.name, PersonRole(key.role)) for key in found}
-            self._read_at = began
+                if self._log_due.is_due("", now):
+                    log.warning("Store is down", extra={"while": "reading API keys", "reason": str(error)})
+            else:
+                self._named = {key.hash: Caller(key.name, PersonRole(key.role), key.id) for key in found}
+                self._read_at = now
+            self._asked_at = now
+            self._require_recent(now)
+
+    def _require_recent(self, now: float) -> None:
+        if self._read_at is None or now - self._read_at >= TRUSTED_SECONDS:
+            raise store_is_down()
 
 
 def bearer(request: web.Request) -> str:

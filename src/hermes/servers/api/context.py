@@ -15,9 +15,10 @@ from hermes.hosting.tool_processes import ToolProcesses
 from hermes.servers.api.errors import bad_request
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM
-from hermes.store.api.api_keys import DEFAULT_NAME
+from hermes.store.api.api_keys import DEFAULT_NAME, sender_id_of
 from hermes.store.ids import new_id
 
+DEFAULT_SENDER = sender_id_of(DEFAULT_NAME)
 SESSION_ID_HEADER = "X-Hermes-Session-Id"
 SESSION_KEY_HEADER = "X-Hermes-Session-Key"
 LONGEST_NAME = 256
@@ -25,13 +26,22 @@ LONGEST_NAME = 256
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the name of the API key it showed, and that key's role. Put there by the middleware."""
+    """Who asks: the API key that was shown, its role and its id. Put there by the middleware.
+
+    Whatever a key leaves behind hangs on its id. The name is for people to read: it may be used again for another key.
+    """
 
     name: str
     role: PersonRole
+    id: str = ""
 
     @property
     def sender_id(self) -> str:
+        return sender_id_of(self.id or self.name)
+
+    @property
+    def label(self) -> str:
+        """How people read of this key."""
         return f"key:{self.name}"
 
     @property
@@ -45,8 +55,11 @@ class Caller:
 
     @property
     def person(self) -> str:
-        """The person part of its sessions' keys: two users who choose the same session id never meet in it."""
-        return "" if self.sees_all else self.sender_id
+        """The person part of its sessions' keys: two keys that choose the same session id never meet in it.
+
+        Sessions of the default key have none, as before there were other keys.
+        """
+        return "" if self.sender_id == DEFAULT_SENDER else self.sender_id
 
 
 CALLER = web.RequestKey("caller", Caller)

@@ -48,3 +48,13 @@ def bad_request(message: str, *, code: str = "invalid_request", param: str | Non
 
 def not_found(message: str, *, code: str = "not_found") -> ApiError:
     return ApiError(404, message, code=code)
+
+
+def store_is_down() -> ApiError:
+    return ApiError(
+        503,
+        "The gateway's database does not answer just now. Nothing was stored; try again.",
+        code="store_is_down",
+        kind="server_error",
+        headers={"Retry-After": "5"},
+    )

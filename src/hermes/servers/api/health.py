@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,11 +31,11 @@ def routes(parts: ApiParts) -> RouteAdder:
 
 
 def in_short(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """State, platform states and counts, and nothing else: anybody may read this."""
+    """State and counts, and nothing else: anybody may read this, so no account and no platform is named."""
     return {
         "status": "degraded" if troubles(snapshot) else "ok",
         "gateway_state": snapshot.get("state", "running"),
-        "platforms": {platform["account"]: {"state": platform["state"]} for platform in snapshot["platforms"]},
+        "platform_states": Counter(platform["state"] for platform in snapshot["platforms"]),
         "active_agents": len(snapshot["running"]),
         "waiting": snapshot["waiting"],
     }

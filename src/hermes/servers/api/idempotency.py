@@ -54,7 +54,7 @@ class Repeats:
                 code="invalid_idempotency_key",
                 param=HEADER,
             )
-        key = _hash(f"{caller.name}\n{given}".encode())
+        key = _hash(f"{caller.id or caller.name}\n{given}".encode())
         fingerprint = _hash(f"{request.method} {request.path_qs}\n".encode(), await request.read())
         while (earlier := self._in_flight.get(key)) is not None:
             _same(earlier[0], fingerprint)

@@ -1,13 +1,20 @@
-"""Limits for each key: who asks too much waits a while, and is then told when to come again."""
+"""Limits for each key, and for wrong keys of each address: who asks too much is told when to come again."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import field
+
+from aiohttp import web
 
 from hermes.config import ApiConfig
+from hermes.core.bounded import MOST_KEYS, BoundedDict, Throttle
+from hermes.core.dataclasses import dataclass
 from hermes.core.ports import Clock
 from hermes.servers.api.errors import ApiError
 
@@ -15,6 +22,13 @@ BURST_SECONDS = 10.0
 """So much of a minute's allowance may come at once."""
 MOST_WAITING = 1000
 """Requests of one key that may wait at the same time; the next is refused at once."""
+WRONG_KEYS_PER_MINUTE = 30
+"""Wrong keys that one address may show at an even pace, a few of them at once. A right key is never refused."""
+LOG_SECONDS = 60.0
+LOGGED_PER_MINUTE = 60
+"""Lines about wrong keys for all addresses together: a crowd must not fill the log."""
+
+log = logging.getLogger(__name__)
 
 
 class RequestPace:
@@ -84,7 +98,7 @@ class Slots:
 
 
 class RateLimits:
-    """The limits of the configuration of the moment, applied to each key by its name."""
+    """The limits of the configuration of the moment, applied to each key by its id."""
 
     def __init__(self, config: Callable[[], ApiConfig], clock: Clock) -> None:
         self._config = config
@@ -92,12 +106,12 @@ class RateLimits:
         self._paces: dict[str, RequestPace] = {}
         self._slots: dict[str, Slots] = {}
 
-    async def pace(self, name: str) -> None:
+    async def pace(self, key_id: str) -> None:
         """Wait for this key's turn, or refuse."""
         api = self._config()
         if not api.requests_per_minute:
             return
-        may_come, seconds = self._paces.setdefault(name, RequestPace()).wait(
+        may_come, seconds = self._paces.setdefault(key_id, RequestPace()).wait(
             self._clock.monotonic(), api.requests_per_minute, api.queue_seconds
         )
         if not may_come:
@@ -105,12 +119,12 @@ class RateLimits:
         if seconds:
             await asyncio.sleep(seconds)
 
-    async def take_slot(self, name: str) -> Slots:
+    async def take_slot(self, key_id: str) -> Slots:
         """Take one of this key's places among the requests that the agent works on, for ``give_back``."""
         api = self._config()
-        slots = self._slots.get(name)
+        slots = self._slots.get(key_id)
         if slots is None:
-            slots = self._slots[name] = Slots()
+            slots = self._slots[key_id] = Slots()
         if not await slots.take(api.max_concurrent, api.queue_seconds):
             raise too_many(
                 f"As many requests of this key as may be ({api.max_concurrent}) are worked on, and none ended in time.",
@@ -120,6 +134,55 @@ class RateLimits:
 
     def give_back(self, slots: Slots) -> None:
         slots.give_back(self._config().max_concurrent)
+
+
+@dataclass(slots=True)
+class _WrongKeysOfAddress:
+    pace: RequestPace = field(default_factory=RequestPace)
+    count: int = 0
+
+
+class WrongKeys:
+    """Counts the wrong keys of each address.
+
+    The address is the one that the connection comes from. Headers such as X-Forwarded-For are anybody's to write, so
+    they do not count; behind a proxy all clients share one address. Nobody is locked out by that, because a right key
+    is accepted whatever its address did before.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._addresses = BoundedDict[str, _WrongKeysOfAddress](MOST_KEYS)
+        self._line_due = Throttle(LOG_SECONDS)
+        self._lines = RequestPace()
+
+    def refuse(self, request: web.Request) -> ApiError | None:
+        """Count a wrong key. Returns the refusal when too many came from its address."""
+        address, now = address_of(request.remote or ""), self._clock.monotonic()
+        known = self._addresses.get(address)
+        if known is None:
+            known = self._addresses[address] = _WrongKeysOfAddress()
+        known.count += 1
+        if self._line_due.is_due(address, now) and self._lines.wait(now, LOGGED_PER_MINUTE, 0.0)[0]:
+            log.warning("API key refused", extra={"address": address, "count": known.count})
+            known.count = 0
+        may_come, seconds = known.pace.wait(now, WRONG_KEYS_PER_MINUTE, 0.0)
+        if may_come:
+            return None
+        return too_many("Too many wrong API keys came from this address; this one is wrong too.", seconds)
+
+
+def address_of(remote: str) -> str:
+    """The address that is counted: of IPv6 the network, since one client has a whole one."""
+    try:
+        address = ipaddress.ip_address(remote.partition("%")[0])
+    except ValueError:
+        return remote
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 def too_many(words: str, retry_after: float) -> ApiError:

@@ -171,10 +171,10 @@ ANSWERS: dict[str, Schema] = {
     "PlatformHealth": shape("state"),
     "HealthDetailed": {
         **shape(
-            "status=ok|degraded gateway_state platforms:PlatformHealth{} active_agents:whole waiting:whole{}",
-            "version pid:whole? home troubles:text[]",
+            "status=ok|degraded gateway_state platform_states:whole{} active_agents:whole waiting:whole{}",
+            "platforms:PlatformHealth{} version pid:whole? home troubles:text[]",
         ),
-        "description": "From `version` on only with a key of an admin or the owner.",
+        "description": "From `platforms` on only with a key of an admin or the owner.",
     },
     "Session": shape(
         "id object=session session_id:text? key platform title message_count:whole created_at:number updated_at:number",
@@ -204,7 +204,7 @@ ERRORS = {
     409: ("Conflict", "It cannot be done now: an approval is needed, or was answered, or has expired."),
     413: ("TooLarge", "The body is larger than api.max_request_bytes."),
     422: ("KeyReused", "The Idempotency-Key was used for another request."),
-    429: ("TooMany", "Over a limit of this key; Retry-After says when to come again."),
+    429: ("TooMany", "Over a limit of this key, or too many wrong keys; Retry-After says when to come again."),
     502: ("ModelFailed", "The turn failed before it had an answer; `hermes` in the error says more."),
     503: ("Unavailable", "The store is down or the gateway is stopping; nothing was stored."),
 }

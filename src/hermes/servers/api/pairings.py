@@ -63,7 +63,7 @@ class PairingRoutes:
         if body.decision == "approve" and caller.stands_in_file:
             raise ApiError(403, NO_SECOND_FACTOR, code="key_in_a_file", kind="permission_error")
         try:
-            return json_response(await self._decided(body, by=caller.sender_id))
+            return json_response(await self._decided(body, by=caller.label))
         except NoSuchPairingError as error:
             raise not_found(str(error), code="pairing_not_found") from None
         except PairingLockedError as error:

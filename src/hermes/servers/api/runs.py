@@ -152,6 +152,11 @@ class Run:
             "reason": self.state.row.reason if self.state.status == "cancelled" else None,
         }
 
+    def conclusion(self) -> tuple[str, Json]:
+        """The kind and the fields of the last event."""
+        status = self.state.status
+        return f"run.{status}", {"status": status, **self.ended(), "transcript": self.transcript()}
+
     def error(self) -> Json | None:
         if self.state.status != "failed":
             return None
@@ -226,9 +231,13 @@ class RunReader:
             known = self._feeds.find(run.event_id)
             if known is not None:
                 return known
-            feed = self._feeds.open(run.event_id, run.session_id, str(run.request.session_key))
+            feed = self._feeds.open(run.event_id, run.session_id, run.state.row.lane)
             feed.hold(run.turn_id)
-            run = await self.again(run)
+            try:
+                run = await self.again(run)
+            except BaseException:
+                self._feeds.discard(run.event_id)  # nobody would ever end what it holds back
+                raise
             feed.resume(run.turn_id or feed.turn_id, run.snapshot(), said=run.texts, calls=run.answered_calls)
             if run.is_over:
                 self._feeds.ended(run.event_id)
@@ -251,8 +260,12 @@ class RunReader:
         while not feed.is_left:
             if feed.first > seen + 1:
                 seen = feed.first - 1
-                snapshot = (await self.again(run)).snapshot()
-                yield RunEvent(seen, SNAPSHOT, feed.dressed(SNAPSHOT, seen, 0, snapshot))
+                run = await self.again(run)
+                yield RunEvent(seen, SNAPSHOT, feed.dressed(SNAPSHOT, seen, 0, run.snapshot()))
+                if feed.is_complete and not feed.after(seen):  # the last event had to make room too
+                    kind, last = run.conclusion()
+                    yield RunEvent(seen, kind, feed.dressed(kind, seen, 0, last))
+                    return
             for event in feed.after(seen):
                 seen = event.sequence
                 yield event
@@ -274,10 +287,8 @@ class RunReader:
     async def _conclude(self, feed: RunFeed, run: Run) -> None:
         """Tell a feed the last event of its run, from what is stored."""
         run = await self.again(run)
-        status = run.state.status
-        last = run.last_words if status == "completed" else None
-        ended = {"status": status, **run.ended(), "transcript": run.transcript()}
-        feed.conclude(f"run.{status}", ended, last_words=last.text if last is not None else "", number=len(run.texts))
+        last = run.last_words if run.state.status == "completed" else None
+        feed.conclude(*run.conclusion(), last_words=last.text if last is not None else "", number=len(run.texts))
 
 
 # The routes

@@ -17,6 +17,9 @@ from hermes.servers.app import is_address
 
 RESOLVE_SECONDS = 3.0
 BODY_SECONDS = 30.0
+MIN_KEY_CHARS = 16
+MIN_DIFFERENT_CHARS = 6
+"""Of `API_SERVER_KEY` on a port that others can reach."""
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -70,9 +73,14 @@ def is_network_accessible(host: str, resolve: Resolve = _resolve) -> bool:
     return not found or not all(is_loopback(address) for address in found)
 
 
+def is_guessable(key: str) -> bool:
+    """Whether a key is too short, or made of too few different characters, for a port that others can reach."""
+    return len(key) < MIN_KEY_CHARS or len(set(key)) < MIN_DIFFERENT_CHARS
+
+
 async def why_closed(api: ApiConfig, resolve: Resolve = _resolve) -> str:
     """Why the port must not open as it is configured; "" when it may."""
-    if api.key:
+    if api.key and not is_guessable(api.key.reveal()):
         return ""
     try:
         async with asyncio.timeout(RESOLVE_SECONDS):
@@ -81,6 +89,12 @@ async def why_closed(api: ApiConfig, resolve: Resolve = _resolve) -> str:
         is_open = True
     if not is_open:
         return ""
+    if api.key:
+        return (
+            f"the API stays closed: {api.host} can be reached from the network, and API_SERVER_KEY is short enough to "
+            f"be guessed. Set one of {MIN_KEY_CHARS} or more random characters (openssl rand -hex 32), or "
+            "API_SERVER_HOST=127.0.0.1"
+        )
     return (
         f"the API stays closed: {api.host or 'its host'} can be reached from the network, and there is no real "
         "API_SERVER_KEY (an example value is none). Set one, or API_SERVER_HOST=127.0.0.1"

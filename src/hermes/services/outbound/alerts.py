@@ -28,6 +28,16 @@ RETRY_SECONDS = 1.0
 REPAIRED_SECONDS = 3600.0
 """So long status tells of what was repaired when it was found; the log and the home channel keep it."""
 MAX_WAITING = 50
+MAX_TEXTS = 50
+"""Troubles that are kept for status; the log and the home channel have them all."""
+
+
+class TroubleTexts(list[str]):
+    """What status shows. Appending more than ``MAX_TEXTS`` drops the oldest."""
+
+    def append(self, text: str) -> None:
+        super().append(text)
+        del self[:-MAX_TEXTS]
 
 
 class Alerts:
@@ -74,10 +84,10 @@ class Troubles:
     """What is wrong, kept for status, and what passes only until it has passed. The owner is told of each."""
 
     def __init__(self, on_owner_lost: Callable[[str], None]) -> None:
-        self.texts: list[str] = []
+        self.texts: list[str] = TroubleTexts()
         self._on_owner_lost = on_owner_lost
         self._passing: set[str] = set()
-        self._untold: list[str] = []
+        self._untold: list[str] = TroubleTexts()
         self._tell: Callable[[str], None] = self._untold.append
 
     def note(self, trouble: Trouble) -> None:
@@ -86,9 +96,11 @@ class Troubles:
             self.texts[:] = [text for text in self.texts if text not in passed]
             self._passing -= passed
         else:
+            self._forget(trouble.text)  # told again, it stands once
             self.texts.append(trouble.text)
         if trouble.kind in PASSING:
             self._passing.add(trouble.text)
+            self._passing &= set(self.texts)
         if trouble.kind in REPAIRED:
             asyncio.get_running_loop().call_later(REPAIRED_SECONDS, self._forget, trouble.text)
         if trouble.kind == "owner":
@@ -96,7 +108,7 @@ class Troubles:
         self._tell(trouble.text)
 
     def _forget(self, text: str) -> None:
-        with suppress(ValueError):  # told twice, and gone with the first
+        with suppress(ValueError):  # told once more meanwhile, or there were too many
             self.texts.remove(text)
 
     def tell_through(self, alerts: Alerts) -> None:
@@ -104,6 +116,7 @@ class Troubles:
         self._tell = alerts.tell
         for text in self._untold:
             alerts.tell(text)
+        self._untold.clear()
 
 
 def home_channels(config: Config) -> dict[AccountKey, str]:

@@ -24,6 +24,7 @@ from hermes.services.inbound.intake import MOST_PEOPLE, Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
+from hermes.store.api import api_keys
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -34,7 +35,7 @@ from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.end import CardWriter, Ending
 from hermes.store.turns.turns import Turn, TurnState
 
-PLATFORM = "api"
+PLATFORM = api_keys.PLATFORM
 CLIENT_GONE = "client gone"
 LOOK_AGAIN_SECONDS = 60.0
 CLOCK_TICK_SECONDS = 0.001  # a loop may call a timer that much early
@@ -300,7 +301,7 @@ def _meet(tx: Tx, sender_id: str, role: PersonRole | None, *, now: float) -> Non
         person_id,
         platform=PLATFORM,
         user_id=sender_id,
-        name=sender_id,
+        name=api_keys.label_of(tx, sender_id),
         role=(role or PersonRole.USER).value,
         now=now,
     )

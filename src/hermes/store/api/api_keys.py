@@ -8,10 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Secret
+from hermes.store import people
 from hermes.store.db import Tx
 from hermes.store.private_files import write_private
 
+PLATFORM = "api"
 DEFAULT_NAME = "default"
 KEY_FILE = "api_server.key"
 
@@ -35,15 +38,24 @@ def new_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
+    """``id`` is what a key's data hangs on. The id of keys from before there were ids is their name."""
+
     name: str
     hash: str
     role: str
     hint: str
     created_at: float
     revoked_at: float | None = None
+    id: str = ""
 
 
-_COLUMNS = "name, hash, role, hint, created_at, revoked_at"
+# A row without an id comes from an older program, or from an older mirror after a recovery.
+_COLUMNS = "name, hash, role, hint, created_at, revoked_at, CASE id WHEN '' THEN name ELSE id END"
+
+
+def sender_id_of(key_id: str) -> str:
+    """The account of a key on the platform of the API."""
+    return f"key:{key_id}"
 
 
 def hash_of(token: str) -> str:
@@ -52,24 +64,35 @@ def hash_of(token: str) -> str:
 
 
 def add(tx: Tx, key: ApiKey) -> bool:
-    """Store a key under its name. False when a key that still works has that name; a revoked one is replaced."""
+    """Store a key under its name. False when a key that still works has that name; a revoked one is replaced.
+
+    The new key has its own id, so it inherits nothing from the revoked one.
+    """
     return (
         tx.run(
-            f"""
-            INSERT INTO api_keys ({_COLUMNS}) VALUES (:name, :hash, :role, :hint, :created_at, NULL)
+            """
+            INSERT INTO api_keys (name, hash, role, hint, created_at, revoked_at, id)
+            VALUES (:name, :hash, :role, :hint, :created_at, NULL, :id)
             ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, role = excluded.role, hint = excluded.hint,
-                created_at = excluded.created_at, revoked_at = NULL
+                created_at = excluded.created_at, revoked_at = NULL, id = excluded.id
             WHERE api_keys.revoked_at IS NOT NULL
-            """,  # noqa: S608 - our own column names
+            """,
             **asdict(key),
         )
         == 1
     )
 
 
+def label_of(tx: Tx, sender_id: str) -> str:
+    """How people read of a key's account: by the key's name."""
+    key_id = sender_id.removeprefix("key:")
+    name = tx.value("SELECT name FROM api_keys WHERE id = :id OR (id = '' AND name = :id)", id=key_id)
+    return f"key:{name}" if name else sender_id
+
+
 def listed(tx: Tx) -> list[ApiKey]:
     """Every key, revoked ones too, the oldest first."""
-    return tx.all(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, name", ApiKey)  # noqa: S608 - as above
+    return tx.all(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, name", ApiKey)  # noqa: S608 - our own columns
 
 
 def working(tx: Tx) -> list[ApiKey]:
@@ -77,8 +100,20 @@ def working(tx: Tx) -> list[ApiKey]:
 
 
 def revoke(tx: Tx, name: str, *, now: float) -> bool:
-    """End a key. False when no working key has this name."""
-    return (
-        tx.run("UPDATE api_keys SET revoked_at = :now WHERE name = :name AND revoked_at IS NULL", now=now, name=name)
-        == 1
+    """End a key and the rights of its person. False when no working key has this name.
+
+    An approval that the key gave for good counts only as long as its person may give it. A key that was linked to
+    another person leaves that person's role alone.
+    """
+    key_id = tx.value(
+        """
+        UPDATE api_keys SET revoked_at = :now WHERE name = :name AND revoked_at IS NULL
+        RETURNING CASE id WHEN '' THEN name ELSE id END
+        """,
+        now=now,
+        name=name,
     )
+    if key_id is None:
+        return False
+    people.set_role(tx, people.first_id(PLATFORM, sender_id_of(key_id)), PersonRole.GUEST.value)
+    return True

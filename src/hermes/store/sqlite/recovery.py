@@ -47,6 +47,7 @@ WORK = frozenset({"inbox", "lanes", "turns", "tool_calls", "outbox", "targets", 
 """Never taken from an old backup: what was open then has long been settled, and would be answered again."""
 
 BATCH = 500
+ROWS_TO_GUESS_BY = 5000
 MIN_PAGE_BYTES = 512
 MAX_FAILED_READS = 4000
 """How often a damaged table is asked again around its broken pages before the page scan takes over."""
@@ -247,6 +248,23 @@ def _steps_of(
     return steps[:1] if columns else steps
 
 
+def _steps_by_rows(copy: Path, steps: Sequence[migrate.Migration]) -> Sequence[migrate.Migration]:
+    """The migrations of a file whose schema is gone: those whose tables most of its rows fit, the newest of equals."""
+    shapes = {
+        number: [
+            (name, columns)
+            for kind, name, _, columns in schema_repair.expected(tuple(steps[:number]))
+            if kind == "table"
+        ]
+        for number in range(len(steps), 0, -1)
+    }
+    fitting = dict.fromkeys(shapes, 0)
+    for row in islice(pages.rows(copy), ROWS_TO_GUESS_BY):
+        for number, tables in shapes.items():
+            fitting[number] += any(row_shapes.is_whole(name, columns, row.values) for name, columns in tables)
+    return steps[: max(fitting, key=lambda number: fitting[number])]
+
+
 def _mend_header(copy: Path, head: Path) -> None:
     """Give a file whose first page is gone the one that was kept, with the file's true size in it."""
     with copy.open("r+b") as file:
@@ -306,7 +324,7 @@ def _salvage_unknown(
             _carve(copy, source, target, found.broken)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         log.warning("Damaged copy not opened", extra={"reason": str(error)})
-        apply_migrations(target, steps, name)
+        apply_migrations(target, _steps_by_rows(copy, steps), name)
         found.tables = {table: _Expected(is_exact=False) for table in schema_repair.tables(target) if table != "meta"}
         _carve(copy, None, target, found.broken)
     return found

@@ -15,7 +15,7 @@ from pathlib import Path
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.failures import sentence
-from hermes.store.sqlite.file import APPLICATION_ID, DOWN, error_code, is_damage
+from hermes.store.sqlite.file import APPLICATION_ID, error_code, is_damage
 
 FILE = "search.db"
 VERSION = 1
@@ -49,6 +49,10 @@ class IndexHit:
     snippet: str
 
 
+class _OtherVersionError(sqlite3.DatabaseError):
+    """The index is of another version: made anew."""
+
+
 def open_index(folder: Path) -> sqlite3.Connection:
     """Open the index, rebuilt if missing, damaged or outdated. GatewayError, and no change, if it is in use."""
     path = folder / FILE
@@ -58,7 +62,7 @@ def open_index(folder: Path) -> sqlite3.Connection:
         code = error_code(error)
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise GatewayError(f"{FILE} is locked by another process. Nothing is searched until it ends.") from error
-        if code in DOWN and not is_damage(error):
+        if not is_damage(error) and not isinstance(error, _OtherVersionError):
             raise GatewayError(f"{FILE} cannot be used: {sentence(str(error))}") from error
         for name in (path, path.with_name(f"{path.name}-journal")):
             with contextlib.suppress(FileNotFoundError):
@@ -75,7 +79,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         if not is_new and db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise GatewayError(f"{path} is not ours, so it is left alone and nothing is searched. Move it away.")
         if not is_new and db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-            raise sqlite3.DatabaseError("another version of the index")
+            raise _OtherVersionError("another version of the index")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute("PRAGMA synchronous = OFF")  # it is derived: what a power cut takes is indexed again

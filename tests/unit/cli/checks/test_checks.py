@@ -9,6 +9,7 @@ import pytest
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.cli.checks.checks import (
     Store,
+    api_check,
     config_check,
     describe_keys,
     examine,
@@ -50,6 +51,24 @@ def test_a_home_that_others_can_read_gets_the_command_that_closes_it(home: Path)
     (home / ".env").chmod(0o644)
     found = home_check(home)
     assert (found.level, "chmod" in found.text, ".env" in found.text) == ("hint", True, True)
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ("", ""),
+        ("API_SERVER_KEY=short", ""),
+        ("API_SERVER_HOST=0.0.0.0\nAPI_SERVER_KEY=short", "API_SERVER_KEY is short enough to be guessed"),
+        ("API_SERVER_HOST=0.0.0.0\nAPI_SERVER_KEY=short\nAPI_SERVER_ENABLED=false", ""),
+        ("API_SERVER_HOST=0.0.0.0", "there is no real API_SERVER_KEY"),
+        ("API_SERVER_HOST=0.0.0.0\nAPI_SERVER_KEY=k-0123456789abcdef0123456789abcdef", ""),
+    ],
+)
+def test_a_port_that_must_not_open_is_trouble(home: Path, settings: str, words: str) -> None:
+    (home / ".env").write_text(f"{settings}\n")
+    found = api_check(load_config(home).config, Facts(0.0, 0.0))
+    assert [finding.level for finding in found] == ["trouble"] * bool(words)
+    assert words in "".join(finding.text for finding in found)
 
 
 def test_another_programs_home_is_trouble_and_stays_as_it_is(tmp_path: Path) -> None:

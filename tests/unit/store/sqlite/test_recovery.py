@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from hermes.store import migrate, migrations
+from hermes.store.api import api_keys
 from hermes.store.db import Database, Trouble, Tx
+from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.open import open_database
 from hermes.store.sqlite import losses, recovery
 from hermes.store.sqlite.losses import Loss, Report
 from hermes.store.sqlite.page_map import SUFFIX
+from tests.fixtures.schemas import NEWEST, OLDER, older_migrations
 from tests.unit.store.conftest import Store, count, fill, put
 from tests.unit.store.test_sqlite_faults import PAGE, overwrite, watch_checks
 
@@ -209,6 +212,54 @@ async def test_a_damaged_file_of_an_older_release_goes_through_its_migrations(tm
     finally:
         await now.close()
     assert [trouble.kind for trouble in told] == ["damage"]
+
+
+LANES = 100
+
+
+def work(tx: Tx) -> None:
+    now = time.time() - 3600
+    for number in range(LANES):
+        lane = f"agent:main:telegram:dm:{number}"
+        tx.run("INSERT INTO lanes (key, seq, next_at) VALUES (:lane, 3, :at)", lane=lane, at=now + number)
+
+
+def add_key(tx: Tx) -> None:
+    tx.run(
+        "INSERT INTO api_keys (name, hash, role, hint, created_at) VALUES ('phone', :hash, 'user', '…', :at)",
+        hash="ab" * 32,
+        at=time.time() - 3600,
+    )
+
+
+@pytest.mark.parametrize("kept", ["map and head", "head", "nothing"])
+@pytest.mark.parametrize("version", OLDER)
+async def test_a_damaged_file_of_every_older_schema_goes_through_its_migrations(
+    tmp_path: Path, version: int, kept: str
+) -> None:
+    home = Home(tmp_path / "home")
+    make_home(home.folder)
+    old = await open_database(home.path, migrations=older_migrations(tmp_path / "older", version))
+    await old.write(live)
+    await old.write(work)
+    if version > 1:
+        await old.write(add_key)
+    await old.close()
+    overwrite(home.path, 0, bytes(PAGE))
+    if kept != "map and head":
+        home.forget_map()
+    if kept == "nothing":
+        home.path.with_name("state.db.head").unlink()
+    now = await home.open()
+    try:
+        assert await now.read(migrate.version) == NEWEST
+        assert await now.read(lambda tx: tx.value("SELECT COUNT(*) FROM lanes WHERE model = ''")) == LANES
+        assert await now.read(lambda tx: tx.value("SELECT COUNT(*) FROM inbox")) == PEOPLE
+        assert await now.read(lambda tx: tx.value("SELECT COUNT(*) FROM people WHERE language = ''")) == PEOPLE
+        assert [key.id for key in await now.read(api_keys.listed)] == ["phone"] * (version > 1)
+    finally:
+        await now.close()
+    assert [trouble.kind for trouble in home.told] == ["damage"]
 
 
 async def test_a_report_says_when_the_lost_rows_were_written() -> None:

@@ -14,6 +14,7 @@ from hermes.hosting.control.server import Handler, Reply
 from hermes.store.api import api_keys
 from hermes.store.api.api_keys import DEFAULT_NAME, ApiKey, hash_of, new_token
 from hermes.store.db import Database
+from hermes.store.ids import new_id
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -33,7 +34,7 @@ class KeyVerbs:
         """``{name, role?}``: make a key. The answer is the only place where it ever stands."""
         name, role = _name(args), _role(args)
         token = new_token()
-        key = ApiKey(name, hash_of(token), role.value, Secret(token).hint(), self._clock.now())
+        key = ApiKey(name, hash_of(token), role.value, Secret(token).hint(), self._clock.now(), id=new_id("key"))
         if not await self._db.write(api_keys.add, key):
             raise GatewayError(f"There is a key {name!r} already. Take another name, or: hermes api-key revoke {name}")
         self._changed()
@@ -75,6 +76,7 @@ def _role(args: Mapping[str, Any]) -> PersonRole:
 
 def _to_dict(key: ApiKey) -> dict[str, Any]:
     return {
+        "id": key.id,
         "name": key.name,
         "role": key.role,
         "hint": key.hint,

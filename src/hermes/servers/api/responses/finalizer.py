@@ -84,12 +84,14 @@ class ResponseFinalizer:
         self._held: dict[str, OpenResponse] = {}
         self._turns: dict[str, str] = {}  # turn id → event id, of turns under way that answer a response
         self._due: asyncio.Queue[_Due] = asyncio.Queue()
+        self._trouble = ""
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
         try:
             await self.db()
         except ApiError as error:
             # One broken file stops nothing else: it is tried again with every request that needs it.
+            self._trouble = error.message
             self._gateway.troubles.append(error.message)
         async with self._stack:
             upkeep = keep_running("settling responses", self._settle_forever, self._gateway.troubles)
@@ -113,11 +115,18 @@ class ResponseFinalizer:
                 gateway = self._gateway
                 try:
                     self._db = await self._stack.enter_async_context(
-                        responses.open_store(gateway.db, gateway.home, limits=StoreLimits(readers=READERS))
+                        responses.open_store(
+                            gateway.db,
+                            gateway.home,
+                            on_trouble=gateway.note_trouble,
+                            limits=StoreLimits(readers=READERS),
+                        )
                     )
                 except GatewayError as error:
                     log.error("Response store cannot be opened", extra={"reason": str(error)})
                     raise _closed(error) from error
+                if self._trouble in gateway.troubles:
+                    gateway.troubles.remove(self._trouble)
             return self._db
 
     # What handlers ask for
@@ -245,7 +254,8 @@ class ResponseFinalizer:
             db = await self.db()
             for event_id in await db.read(responses.open_ones):
                 await self._settle(_Due(event_id))
-            before = self._gateway.clock.now() - self._kept.seconds
+            clock = self._gateway.clock
+            before = 0.0 if clock.is_doubtful else clock.now() - self._kept.seconds
             for _ in range(BITES_PER_LOOK):
                 if await db.alone(responses.evict, most=self._kept.most, before=before) < responses.BITE:
                     break

@@ -7,14 +7,15 @@ in memory: after a restart, or when too much has happened, a ``run.snapshot`` st
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
 from typing import assert_never
 
 import orjson
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Json
 from hermes.core.ports import Clock
@@ -35,13 +36,18 @@ from hermes.store.ids import new_id
 
 RUN = "run_"
 SNAPSHOT = "run.snapshot"
+MAX_GATHERED_CHARS = 64 * 1024
+"""Text that is gathered for one event at most, however quickly it comes."""
+EVENT_BYTES = 100
+"""What an event takes in memory beside its text, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedLimits:
     """Of one feed, and of all together. Whatever does not fit goes, the oldest first.
 
-    ``ended``: feeds of runs that have ended. The store tells of such a run too, as a snapshot, so few are kept.
+    ``event_bytes`` is for all events of one feed; of an event that is larger by itself, the beginnings of its texts are
+    kept. ``ended``: feeds of runs that have ended. The store tells of such a run too, as a snapshot, so few are kept.
     """
 
     events: int = 1000
@@ -82,6 +88,7 @@ class RunFeed:
         *,
         batch_seconds: float = BATCH_SECONDS,
         limits: FeedLimits = FEED_LIMITS,
+        on_growth: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.event_id = event_id
         self.session_id = session_id
@@ -90,20 +97,22 @@ class RunFeed:
         self.is_complete = False
         self.is_left = False
         self.readers = 0
-        self.size = 0
+        self.size = 0  # bytes that are kept, of events told and of events held back
         self.name = new_id("f")  # tells our numbers from those of an earlier process
         self._clock = clock
         self._batch_seconds = batch_seconds
         self._limits = limits
+        self._on_growth = on_growth
         self._events: deque[RunEvent] = deque()
         self._sequence = 0
         self._segment = 1
         self._text: list[str] = []
+        self._text_size = 0
         self._next_text_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._calls: dict[str, str] = {}  # started and not ended: id and name
-        self._told_calls: set[str] = set()
-        self._held: list[TurnEvent] | None = None
+        self._calls = BoundedDict[str, str](limits.events)  # started and not ended: id and name
+        self._told_calls = BoundedDict[str, None](limits.events)
+        self._held: deque[TurnEvent] | None = None
         self._changed = asyncio.Event()
 
     # What happens
@@ -114,14 +123,15 @@ class RunFeed:
     def hold(self, turn_id: str) -> None:
         """Begin in the middle of a turn: keep what happens until ``resume`` says what happened before."""
         self.turn_id = turn_id
-        self._held = []
+        self._held = deque()
 
     def resume(self, turn_id: str, snapshot: Json, *, said: Sequence[str], calls: Iterable[str]) -> None:
         """What was before is in the snapshot and is not told again: the messages ``said``, the answered ``calls``."""
-        held, self._held = self._held or [], None
+        held, self._held = self._held or (), None
+        self._grow(-sum(_size_of(event) for event in held))
         self.turn_id = turn_id
         self._segment = len(said) + 1
-        self._told_calls.update(calls)
+        self._told_calls.update(dict.fromkeys(calls))
         self.tell(SNAPSHOT, **snapshot)
         for event in held:
             if not (isinstance(event, SegmentEnded) and event.text in said):
@@ -133,7 +143,7 @@ class RunFeed:
         if not self.turn_id or event.turn_id != self.turn_id or self.is_over:
             return
         if self._held is not None:
-            self._held.append(event)
+            self._hold_back(self._held, event)
             return
         if isinstance(event, TextArrived):
             self._gather(event.text)
@@ -156,6 +166,13 @@ class RunFeed:
             case _:
                 assert_never(event)
 
+    def _hold_back(self, held: deque[TurnEvent], event: TurnEvent) -> None:
+        """Keep an event for later, the newest where too many come: messages that end are told whole again."""
+        held.append(event)
+        self._grow(_size_of(event))
+        while len(held) > self._limits.events or (self.size > self._limits.event_bytes and len(held) > 1):
+            self._grow(-_size_of(held.popleft()))
+
     def end(self) -> None:
         """The run has ended. Its last event is told by ``conclude``, when somebody is there to hear it."""
         self._say_text()
@@ -166,6 +183,14 @@ class RunFeed:
         self._say_text()
         self.is_left = True
         self._wake()
+
+    def close(self) -> int:
+        """Count for nobody any more. Returns the bytes that were counted."""
+        self._on_growth = lambda _: None
+        self._events.clear()
+        self._held = None
+        size, self.size = self.size, 0
+        return size
 
     def conclude(self, kind: str, told: Json, *, last_words: str = "", number: int = 0) -> None:
         """The last event, once: the calls that were cut off, the last message, then how it ended.
@@ -191,7 +216,7 @@ class RunFeed:
         """Exactly two events for each call, also when it is run again after a restart."""
         if event.call_id in self._told_calls:
             return
-        self._told_calls.add(event.call_id)
+        self._told_calls[event.call_id] = None
         self._calls[event.call_id] = event.name
         arguments = trimmed(event.arguments)
         self.tell("tool.started", self._segment - 1, tool=event.name, call_id=event.call_id, arguments=arguments)
@@ -205,10 +230,11 @@ class RunFeed:
 
     def _gather(self, text: str) -> None:
         self._text.append(text)
-        if self._timer is not None:
+        self._text_size += len(text)
+        if self._timer is not None and self._text_size <= MAX_GATHERED_CHARS:
             return
         loop = asyncio.get_running_loop()
-        if loop.time() >= self._next_text_at:
+        if loop.time() >= self._next_text_at or self._text_size > MAX_GATHERED_CHARS:
             self._say_text()
         else:
             self._timer = loop.call_at(self._next_text_at, self._say_text)
@@ -220,6 +246,7 @@ class RunFeed:
         if self._text:
             delta = "".join(self._text)
             self._text.clear()
+            self._text_size = 0
             self._next_text_at = asyncio.get_running_loop().time() + self._batch_seconds
             self.tell("assistant.delta", self._segment, delta=delta)
 
@@ -227,14 +254,28 @@ class RunFeed:
 
     def tell(self, kind: str, segment: int = 0, /, **fields: object) -> None:
         self._sequence += 1
-        told = RunEvent(self._sequence, kind, self.dressed(kind, self._sequence, segment, fields))
-        self._events.append(told)
-        self.size += len(told.raw)
+        raw = self.dressed(kind, self._sequence, segment, fields)
+        if len(raw) > self._limits.event_bytes:
+            raw = self.dressed(kind, self._sequence, segment, _shortened(fields))
+        self._events.append(RunEvent(self._sequence, kind, raw))
+        self._grow(len(raw))
         while len(self._events) > self._limits.events or (
             self.size > self._limits.event_bytes and len(self._events) > 1
         ):
-            self.size -= len(self._events.popleft().raw)
+            self._drop_oldest()
         self._wake()
+
+    def shrink(self, most_bytes: int) -> None:
+        """Drop the oldest events until so many bytes are left; a reader who missed them gets a snapshot."""
+        while self.size > most_bytes and self._events:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._grow(-len(self._events.popleft().raw))
+
+    def _grow(self, by: int) -> None:
+        self.size += by
+        self._on_growth(by)
 
     def dressed(self, kind: str, sequence: int, segment: int, fields: Json) -> bytes:
         """An event as it goes over the wire."""
@@ -283,26 +324,49 @@ class RunFeed:
         return True
 
 
+def _size_of(event: TurnEvent) -> int:
+    """About the bytes that an event takes while it is held back."""
+    match event:
+        case TextArrived() | SegmentEnded():
+            return EVENT_BYTES + len(event.text)
+        case ToolStarted():
+            return EVENT_BYTES + len(event.arguments)
+        case _:
+            return EVENT_BYTES
+
+
+def _shortened(fields: Mapping[str, object]) -> Json:
+    """Of an event that is too large to be kept, the beginnings of its texts; the rest is read from the run itself."""
+    short = {name: trimmed(value) if isinstance(value, str) else value for name, value in fields.items()}
+    return {name: None if isinstance(value, list | dict) else value for name, value in short.items()}
+
+
 @dataclass(slots=True)
 class _OpenFeed:
     feed: RunFeed
+    owner: str
     watching: ExitStack = field(default_factory=ExitStack)
 
 
 class RunFeeds:
-    """The feeds of this process. Bounded: what nobody reads goes first, and a snapshot takes its place."""
+    """The feeds of this process. Bounded at every moment: what nobody reads goes first, and a snapshot takes its place.
+
+    Where everything is read, the oldest events go, then the oldest feed of who has most feeds open.
+    """
 
     def __init__(self, bus: EventBus, clock: Clock, limits: FeedLimits = FEED_LIMITS) -> None:
         self._bus = bus
         self._clock = clock
         self._limits = limits
         self._kept: OrderedDict[str, _OpenFeed] = OrderedDict()
+        self.size = 0  # bytes of all feeds
         self.making = asyncio.Lock()
 
     def open(self, event_id: str, session_id: str, lane: str) -> RunFeed:
         """Listen for a run, from before it is stored."""
-        feed = RunFeed(event_id, session_id, self._clock, limits=self._limits)
-        kept = self._kept[event_id] = _OpenFeed(feed)
+        self.discard(event_id)
+        feed = RunFeed(event_id, session_id, self._clock, limits=self._limits, on_growth=self._grew)
+        kept = self._kept[event_id] = _OpenFeed(feed, lane.partition(":p=")[2])
         kept.watching.enter_context(self._bus.watch(self._saw(kept), lane))
         self._make_room()
         return feed
@@ -331,19 +395,34 @@ class RunFeeds:
         if kept is not None:
             kept.watching.close()
             kept.feed.leave()
+            self.size -= kept.feed.close()
 
     def close(self) -> None:
         for event_id in list(self._kept):
             self.discard(event_id)
 
+    def _grew(self, by: int) -> None:
+        self.size += by
+        if by > 0 and self.size > self._limits.all_bytes:
+            self._make_room()
+
     def _make_room(self) -> None:
         ended = [event_id for event_id, kept in self._kept.items() if kept.feed.is_over and not kept.feed.readers]
         for event_id in ended[: -self._limits.ended]:
             self.discard(event_id)
-        size = sum(kept.feed.size for kept in self._kept.values())
         for event_id, kept in list(self._kept.items())[:-1]:
-            if len(self._kept) <= self._limits.feeds and size <= self._limits.all_bytes:
+            if not self._has_too_many() and self.size <= self._limits.all_bytes:
                 return
             if not kept.feed.readers:
-                size -= kept.feed.size
                 self.discard(event_id)
+        if self.size > self._limits.all_bytes:
+            share = self._limits.all_bytes // max(1, len(self._kept))
+            for kept in list(self._kept.values()):
+                kept.feed.shrink(share)
+        while self._has_too_many():
+            owners = Counter(kept.owner for kept in self._kept.values())
+            most = owners.most_common(1)[0][0]
+            self.discard(next(event_id for event_id, kept in self._kept.items() if kept.owner == most))
+
+    def _has_too_many(self) -> bool:
+        return len(self._kept) > self._limits.feeds
