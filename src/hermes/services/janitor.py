@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from hermes.core.errors import StoreIsDownError
 from hermes.services.clock import SteadyClock
 from hermes.services.memory_trim import MemoryTrim
-from hermes.store import clock_change, inbox, outbox, strangers
+from hermes.store import clock_change, inbox, outbox, pairings
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,6 @@ class Janitor:
         now = self._clock.now()
         await self._db.alone(outbox.expire_parked, now=now)
         await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
-        await self._db.alone(strangers.forget, before=now - STRANGERS_LIVE_SECONDS)
+        await self._db.alone(pairings.forget_strangers, before=now - STRANGERS_LIVE_SECONDS)
         for sweep in self._also:
             await sweep()

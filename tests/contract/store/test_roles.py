@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.store import inbox, outbox, pairings, people, strangers
+from hermes.store import inbox, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import Incoming
 from hermes.store.sessions import transcripts
@@ -147,17 +147,17 @@ async def test_what_strangers_left_goes_and_what_is_others_stays(database: Datab
     refused = [incoming(state=inbox.InboxState.REFUSED, sender_id="9") for _ in range(3)]
     kept = incoming()
     await accept(database, *refused, kept)
-    told = letter(row_id=f"{strangers.NOTICE}_1", target="telegram:9")
+    told = letter(row_id=f"{pairings.STRANGER_NOTICE}_1", target="telegram:9")
     sending = await open_target(database, told)
     await database.write(outbox.enqueue, [letter(row_id="ob_other", target="telegram:7")], now=NOW)
-    assert await database.write(strangers.forget, before=NOW + DAY) == 3, "what is still to be sent stays"
+    assert await database.write(pairings.forget_strangers, before=NOW + DAY) == 3, "what is still to be sent stays"
     assert sending.sending is not None
     await database.write(
         lambda tx: tx.run("UPDATE outbox SET state = 'sent', settled_at = 1 WHERE target = 'telegram:9'")
     )
     await database.write(lambda tx: tx.run("UPDATE targets SET owner = NULL, next_at = NULL"))
-    assert await database.write(strangers.forget, before=NOW) == 0, "what is newer stays"
-    assert await database.write(strangers.forget, before=NOW + DAY) == 1
+    assert await database.write(pairings.forget_strangers, before=NOW) == 0, "what is newer stays"
+    assert await database.write(pairings.forget_strangers, before=NOW + DAY) == 1
     left = await database.read(lambda tx: tx.all("SELECT id FROM outbox", str))
     assert left == ["ob_other"]
     assert await database.read(lambda tx: tx.all("SELECT key FROM targets", str)) == ["telegram:7"]

@@ -122,7 +122,7 @@ class EventJudge:
             incoming = self._incoming(
                 source, message.keys, lane, "message", message.sender_id, "", refused, verdict.reason.value
             )
-            return Arrival(incoming, message, verdict.reason, is_kept=self._is_kept(source, message.sender_id))
+            return Arrival(incoming, message, verdict.reason, is_kept=self._may_store(source, message.sender_id))
         return None  # a group's talk that is not for us
 
     def _with_overheard(self, source: BatchSource, message: InboundMessage, verdict: Verdict) -> InboundMessage:
@@ -149,7 +149,7 @@ class EventJudge:
             return line.name, replace(message, text=line.rest)
         return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command", message
 
-    def _is_kept(self, source: BatchSource, sender_id: str) -> bool:
+    def _may_store(self, source: BatchSource, sender_id: str) -> bool:
         """Tell whether one more refused event is stored: strangers, alone or as a crowd, do not fill the store."""
         now = self._clock.now()
         if not self._kept_of_strangers.has_room(source.account, now):
@@ -165,7 +165,7 @@ class EventJudge:
         if isinstance(verdict, Refused):
             state, reason = InboxState.REFUSED, verdict.reason.value
             self._notices.log_refused_press(press, lane)
-            if not self._is_kept(source, press.sender_id):
+            if not self._may_store(source, press.sender_id):
                 return None
         incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
         return Arrival(incoming, press if state is InboxState.ACTING else None)

@@ -19,7 +19,7 @@ from hermes.core.text import one_line
 from hermes.services.approvals import MAX_ID_CHARS, log_refused
 from hermes.services.inbound.answers import words_for
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.store import inbox, outbox, people, strangers
+from hermes.store import inbox, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import Accepted, InboxState
@@ -121,7 +121,9 @@ class Notices:
     async def _explain_allowlist(self, message: InboundMessage) -> None:
         setting = f"{message.session_key.platform.upper()}_ALLOWED_USERS"
         text = (await self.words_for(message)).STRANGER.format(sender_id=message.sender_id, setting=setting)
-        await self._send(self._outbox_writer.notice(message.session_key.target, text, key=new_id(strangers.NOTICE)))
+        await self._send(
+            self._outbox_writer.notice(message.session_key.target, text, key=new_id(pairings.STRANGER_NOTICE))
+        )
 
     async def words_for(self, event: InboundMessage | Press) -> Texts:
         person = await self._db.read(people.find, event.session_key.platform, event.sender_id)

@@ -24,7 +24,7 @@ from hermes.services.approvals import THE_OWNER
 from hermes.services.news import StrangerKnocked
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.store import codec, outbox, pairings, people, strangers
+from hermes.store import codec, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
 from hermes.store.ids import new_id
@@ -141,7 +141,7 @@ class Pairings:
             return [], None
         words = words_of(pick(self._language(), asked.language))
         text = words.PAIRING.format(code=asked.code, platform=key.platform)
-        rows = self._outbox_writer.notice(key.target, text, key=new_id(strangers.NOTICE))
+        rows = self._outbox_writer.notice(key.target, text, key=new_id(pairings.STRANGER_NOTICE))
         for displaced in asked.displaced:
             rows += self._ended_cards(tx, displaced, words_at_home(tx, self._language()).CARD_GAVE_WAY, now=now)
         if asked.is_new:
