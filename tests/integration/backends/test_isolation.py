@@ -164,7 +164,7 @@ attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\\0{abstract}
 
 
 @needs("python3")
-async def test_there_is_no_network_unless_the_owner_grants_it(sandbox: House, tmp_path: Path) -> None:
+async def test_loopback_and_sockets_of_the_machine_are_never_reached(sandbox: House, tmp_path: Path) -> None:
     ana = sandbox.person()
     abstract = f"hermes-test-{os.getpid()}"
     unix = str(tmp_path / "home" / "g.sock")
@@ -188,8 +188,11 @@ async def test_there_is_no_network_unless_the_owner_grants_it(sandbox: House, tm
 
         sandbox.set(others=sandbox.config.terminal.others, network=True)
         told = (await sandbox.call(ana, "execute_code", code=code)).text
-        assert "tcp reached" in told
+        assert "tcp no" in told, "the loopback of this machine stays out of reach"
         assert "unix no" in told
+        assert "abstract no" in told
+        with pytest.raises(BlockingIOError):
+            tcp.accept()
 
 
 @pytest.mark.parametrize("command", ["sleep {0}", "trap '' TERM; sleep {0}; sleep {0}", "(sleep {0} | cat) & wait"])

@@ -51,6 +51,9 @@ _TAIL = 'exit "$code"\n'
 LEASE = _HEAD + _BODY + _TAIL
 REMOTE_LEASE = _HEAD + _READ_ENVIRONMENT + _BODY + _END_LEFTOVERS + _TAIL
 
+# Waits for a line, so that limits are set before anything of the command runs; the rest of the input is the lease.
+_GATE = 'IFS= read -r _ && exec "$@"'
+
 _BASH_OR_SH = 'command -v bash >/dev/null && exec bash -c "$1"; exec sh -c "$1"'
 
 
@@ -59,5 +62,12 @@ def in_shell(command: str) -> tuple[str, ...]:
     return ("sh", "-c", _BASH_OR_SH, "hermes", command)
 
 
-def leased(arguments: tuple[str, ...], script: str = LEASE) -> tuple[str, ...]:
-    return ("sh", "-c", script, "hermes", *arguments)
+def leased(arguments: tuple[str, ...], script: str = LEASE, *, processes: int = 0) -> tuple[str, ...]:
+    """Run under a lease. ``processes`` bounds how many there may be; bash and dash write that option differently."""
+    bound = f"ulimit -u {processes} 2>/dev/null || ulimit -p {processes} 2>/dev/null\n" if processes else ""
+    return ("sh", "-c", bound + script, "hermes", *arguments)
+
+
+def gated(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Wait for a line on standard input before these are run, as the same process."""
+    return ("sh", "-c", _GATE, "hermes", *arguments)
