@@ -7,34 +7,14 @@ import os
 import resource
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hermes.agent.backends import bubblewrap, landlock
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import SECRET, House, patience, processes_of, running, until_running
-
-SANDBOXES = ("bubblewrap", "landlock")
-WHY_NOT: dict[str, Callable[[], str]] = {"bubblewrap": bubblewrap.why_not, "landlock": landlock.why_not}
-
-
-@pytest.fixture(params=SANDBOXES)
-def sandbox(request: pytest.FixtureRequest, house: House) -> House:
-    """A house in which everybody else's commands run in this back end."""
-    if why := WHY_NOT[request.param]():
-        pytest.skip(why)
-    house.set(others=_named(request.param))
-    return house
-
-
-def _named(name: str) -> object:
-    from hermes.config.schema import OthersTerminal
-
-    return OthersTerminal(name)
 
 
 async def test_the_workspace_can_be_read_and_written(sandbox: House) -> None:

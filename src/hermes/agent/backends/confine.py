@@ -185,6 +185,8 @@ def _confine(version: int, wanted: dict[str, list[str]], to_parent: _socket.sock
 
 def _become(command: list[str]) -> None:
     """As os.execvp does, which imports more on its way: by now that can no longer be read."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so
+        signal.signal(number, signal.SIG_DFL)
     for folder in os.environ.get("PATH", os.defpath).split(":"):
         try:
             os.execv(os.path.join(folder, command[0]), command)  # noqa: S606 - this is what we are for
@@ -406,6 +408,9 @@ def _perform(listener: int, identity: int, pid: int, name: str, arguments: list[
         base = f"/proc/{pid}/cwd" if folder == AT_FDCWD else f"/proc/{pid}/fd/{folder}"
         if not written and not given & AT_EMPTY_PATH:
             raise OSError(errno.ENOENT, "empty path")
+        for own in (b"/proc/self/", b"/proc/thread-self/"):  # theirs, not ours: the C library changes modes by it
+            if written.startswith(own):
+                written = f"/proc/{pid}/".encode() + written[len(own) :]
         path = written if written.startswith(b"/") else base.encode() + (b"/" + written if written else b"")
     times = _times(pid, name, rest[0]) if name in ("utimensat", "futimesat", "utimes", "utime") else None
     follows = name != "lchown" and not given & AT_SYMLINK_NOFOLLOW

@@ -130,7 +130,8 @@ class Quota:
             known = self._known.get(folder)
         if known is not None:
             when, used, was_free = known
-            if time.monotonic() - when < FRESH_SECONDS and abs(was_free - free) < most // 20:
+            is_fresh = time.monotonic() - when < FRESH_SECONDS and abs(was_free - free) < most // 20
+            if is_fresh and used < most * WARN_SHARE:  # near the bound, what was removed counts at once
                 return used
         return self.measure(folder)
 
@@ -203,6 +204,8 @@ class LimitWatch:
         self._workspace = workspace
         self._quota = quota
         self._used = used
+        # What is over its quota from the start may be tidied up; only growing further is too much.
+        self._most = max(limits.workspace, used + MB if used >= limits.workspace else 0)
         self._free = self._free_at_start = free_bytes(workspace) if limits.workspace else 0
         self._measured_at = time.monotonic()
         self._walk_seconds = 0.0
@@ -242,7 +245,7 @@ class LimitWatch:
             self._measured_at = time.monotonic()
             self._walk_seconds = self._measured_at - now
             self._free = free
-            if self._used > self._limits.workspace and self._free_at_start > free:
+            if self._used > self._most:
                 return f"the workspace grew over {self._limits.workspace // MB:,} MB (terminal.limits.workspace_mb)"
         if free < LOW_DISK_BYTES and self._free_at_start - free > MB:
             return "the disk ran full while it ran"
