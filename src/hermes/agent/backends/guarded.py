@@ -80,10 +80,15 @@ class GuardedBackend:
         temporary = await asyncio.to_thread(landlock.make_temporary, self._home / FOLDER / "tmp")
         variables["TMPDIR"] = str(temporary)
         closed = {*self._hidden(), *(Path(name) for name in HIDDEN_FOLDERS)}
-        read = await asyncio.to_thread(lambda: [*_around(Path("/"), closed)])
+        read = await asyncio.to_thread(lambda: [*_around(Path("/"), closed), *self._home_in_a_closed_folder(closed)])
         write = [*self._writable(work.workspace.resolve()), cache, temporary]
         families = (socket.AF_INET, socket.AF_INET6)
         return await landlock.start_confined(work, read, write, families, variables, temporary, output)
+
+    def _home_in_a_closed_folder(self, closed: Iterable[Path]) -> Iterable[Path]:
+        if not any(self._user.is_relative_to(name) for name in HIDDEN_FOLDERS):
+            return ()
+        return _around(self._user, [path for path in closed if path.is_relative_to(self._user)])
 
     def _prepare(self, cache: Path) -> None:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -32,9 +32,18 @@ def may_run(
     ctx: ToolContext, command: str, folder: str = "", outside: bool = False, reason: str = "", **_: object
 ) -> ApprovalNeed | None:
     """What must be asked before this command runs where it would run. Outside the wall each one is asked about."""
-    backend = ctx.parts.get(Terminals).backend(ctx, outside=outside)
-    leaves_wall = outside and ctx.parts.get(Terminals).backend(ctx).name is BackendName.GUARDED
     check_length(command)  # before it is read word by word
+    outside = outside or needs_outside(ctx, command, folder)
+    return ask_before(ctx, command, folder, outside=outside, reason=reason)
+
+
+def ask_before(
+    ctx: ToolContext, command: str, folder: str = "", *, outside: bool = False, reason: str = ""
+) -> ApprovalNeed | None:
+    terminals = ctx.parts.get(Terminals)
+    backend = terminals.backend(ctx, outside=outside)
+    leaves_wall = outside and terminals.backend(ctx).name is BackendName.GUARDED
+    check_length(command)
     start_in = ctx.inside(folder or ".")
     verdict = judge(command, touches_host=backend.touches_host, folder=str(start_in), home=str(Path.home()))
     if verdict.is_refused:
@@ -54,6 +63,16 @@ def may_run(
         touches_host=backend.touches_host,
         subject="" if says_home or leaves_wall else verdict.subject(backend.name),
         where=backend.where(start_in, ctx.words),
+    )
+
+
+def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
+    """Tell whether a command is useless behind the owner's wall, so that it is asked about and runs outside."""
+    if ctx.parts.get(Terminals).backend(ctx).name is not BackendName.GUARDED:
+        return False
+    dangers = judge(command, folder=str(ctx.inside(folder or ".")), home=str(Path.home())).dangers
+    return any(danger in _SYSTEM for danger in dangers) or (
+        Danger.PACKAGES in dangers and _SYSTEM_PACKAGES.search(command) is not None
     )
 
 
@@ -85,6 +104,7 @@ async def terminal(
         raise ToolError("'command' is empty.")
     if not 0 <= timeout <= MAX_SECONDS:
         raise ToolError(f"'timeout' is 1 to {MAX_SECONDS} seconds. For more, use background=true.")
+    outside = outside or needs_outside(ctx, command, folder)
     wanted = TerminalCommand(in_shell(command), command, folder, outside)
     if background:
         return await _in_background(ctx, wanted)
@@ -154,10 +174,17 @@ async def _in_background(ctx: ToolContext, command: TerminalCommand) -> ToolOutp
     return ToolOutput("\n".join(notes))
 
 
+# What only the machine itself can do; files of the workspace and of a project's own packages are not among it.
+_SYSTEM = frozenset(
+    {Danger.FORMAT, Danger.DEVICE, Danger.SERVICES, Danger.ACCOUNTS, Danger.ROOT, Danger.POWER, Danger.SYSTEM_FILES,
+     Danger.KERNEL}
+)  # fmt: skip
+_SYSTEM_PACKAGES = re.compile(r"\b(?:apt|apt-get|aptitude|dpkg|dnf|yum|rpm|pacman|zypper|apk|snap|flatpak|brew)\b")
 # What programs say when a wall is in their way; some of them say it for other reasons too.
 _WALL = re.compile(
-    rb"Read-only file system|Permission denied|Operation not permitted|EROFS|EACCES|EPERM|Failed to connect to bus"
-    rb"|not been booted with systemd|no new privileges|[Aa]re you root|must be (?:run as )?root|[Pp]ermissionError"
+    rb"[Rr]ead.only (?:file system|lock file)|Permission denied|Operation not permitted|EROFS|EACCES|EPERM"
+    rb"|Failed to connect to bus|not been booted with systemd|no new privileges"
+    rb"|[Aa]re you root|must be (?:run as )?root|[Pp]ermissionError"
 )
 _BEHIND_WALL = (
     "This ran behind a wall: only the workspace can be written, keys are hidden, and system services are out of reach. "
