@@ -21,6 +21,11 @@ from hermes.core.i18n.failures import describe_failure
 PROBE_SECONDS = 5.0
 # New namespaces for users, processes, IPC, names and the network; no privilege inside; gone when we are gone.
 ALONE = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+KERNEL_SETTINGS = (
+    "/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/driver",
+    "/proc/dynamic_debug", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/timer_list", "/proc/pressure", "/proc/tty",
+    "/proc/latency_stats",
+)  # fmt: skip
 OWN_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - its own, empty ones
 
 
@@ -117,6 +122,10 @@ def own_folders(size: int) -> Iterable[str]:
     for folder in (*OWN_FOLDERS, "/dev/shm"):  # noqa: S108
         yield from (*bound, "--tmpfs", folder)
     yield from ("--remount-ro", "/dev")  # it is memory too, and has no size
+    if os.getuid() == 0:
+        # They belong to root, who may write them without any privilege: the program that dumps cores, and more.
+        for place in KERNEL_SETTINGS:
+            yield from ("--ro-bind-try", place, place)
 
 
 def _system(home: Path) -> Iterable[str]:
