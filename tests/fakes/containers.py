@@ -13,7 +13,8 @@ from typing import Self
 
 IMAGE = "localhost/hermes-test"
 PROGRAMS = (
-    "sh", "bash", "sleep", "cat", "ls", "id", "env", "grep", "head", "seq", "mkdir", "cp", "touch", "rm", "chmod", "chown",
+    "sh", "bash", "sleep", "cat", "ls", "id", "env", "grep", "head", "seq", "mkdir", "cp", "touch", "rm", "chmod",
+    "chown",
 )  # fmt: skip
 PLACES = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
 

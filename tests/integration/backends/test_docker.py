@@ -188,7 +188,7 @@ async def test_no_file_of_the_machine_is_marked(boxed: House) -> None:
     before = victim.stat()
     await boxed.sh(
         boxed.person(),
-        f"chmod 4777 {victim} {boxed.home}; chown 12345 {victim}; touch {victim}; ln -s {victim} l; chmod 777 l; touch l;"
+        f"chmod 4777 {victim} {boxed.home}; chown 12345 {victim}; touch {victim}; cp {victim} l; chmod 777 l;"
         "chown 12345 . ; echo x > /proc/sys/kernel/core_pattern; echo b > /proc/sysrq-trigger; echo 1 > /proc/self/mem",
     )
     after = victim.stat()

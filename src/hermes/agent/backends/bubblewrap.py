@@ -12,7 +12,7 @@ from hermes.agent.backends import confine, network, sandbox_mounts
 from hermes.agent.backends.base import BackendName, CommandSpec
 from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
-from hermes.agent.backends.lease import leased
+from hermes.agent.backends.lease import leased, limit_processes
 from hermes.agent.backends.limits import is_counted_per_namespace
 from hermes.agent.backends.output import Output
 from hermes.core.i18n.en import Texts
@@ -84,7 +84,7 @@ async def start_sandbox(
         blocked, block = os.pipe()
         inside += [told, blocked]
         more += ["--info-fd", str(told), "--block-fd", str(blocked)]
-    command = ("bwrap", *arguments, *more, "--", *leased(work.arguments, processes=per_namespace))
+    command = ("bwrap", *arguments, *more, "--", *leased(work.arguments, first=limit_processes(per_namespace)))
     # The processes inside have a session of their own; a SIGTERM to bwrap would kill them without a word.
     launch = Launch(
         command, variables, takes_term=False, bounds=bounds, workspace=work.workspace, descriptors=tuple(inside)

@@ -52,7 +52,12 @@ class DockerBackend:
         variables = at_home_in(work.workspace, work.environment)
         inside = {key: value for key, value in variables.items() if key not in ALWAYS_GIVEN}
         own = {key: self._environ[key] for key in OF_THE_PROGRAM if key in self._environ}
-        arguments = (program, *self._run(work, program, name, inside), self._image, *leased(work.arguments))
+        arguments = (
+            program,
+            *self._run(work, program, name, inside),
+            self._image,
+            *leased(work.arguments, first=_inner_limits(work)),
+        )
         launch = Launch(
             arguments,
             {**own, **{key: value for key, value in inside.items() if key not in own}},
@@ -95,13 +100,18 @@ def _limits(work: CommandSpec) -> list[str]:
         arguments += ["--tmpfs", f"{place}:{size}"]
     if limits.memory:
         arguments += ["--memory", f"{limits.memory // MB}m", "--memory-swap", f"{limits.memory // MB}m"]
-    if limits.cpu_seconds:
-        arguments += ["--ulimit", f"cpu={limits.cpu_seconds}:{limits.cpu_seconds}"]
-    is_full = work.bounds is not None and work.bounds.is_full
-    if limits.file or is_full:
-        most = 0 if is_full else limits.file
-        arguments += ["--ulimit", f"fsize={most}:{most}"]
     return arguments
+
+
+def _inner_limits(work: CommandSpec) -> str:
+    """Bound each process from inside: naming one limit outside would replace the defaults of all others."""
+    if work.bounds is None:
+        return ""
+    limits = work.bounds.limits
+    lines = f"ulimit -t {limits.cpu_seconds}\n" if limits.cpu_seconds else ""
+    if work.bounds.is_full:
+        return f"{lines}ulimit -f 0\n"
+    return f"{lines}ulimit -f {limits.file // 512}\n" if limits.file else lines  # in blocks, says POSIX
 
 
 def label_of(home: Path) -> str:

@@ -19,7 +19,7 @@ from hermes.agent.backends import confine, sandbox_mounts
 from hermes.agent.backends.base import BackendName, CommandSpec
 from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
-from hermes.agent.backends.lease import leased
+from hermes.agent.backends.lease import leased, limit_processes
 from hermes.agent.backends.limits import threads_of_user
 from hermes.agent.backends.output import Output
 from hermes.core.errors import ToolError
@@ -73,7 +73,7 @@ async def start_confined(
     bounds, processes = work.bounds, 0
     if bounds is not None and bounds.limits.processes and os.getuid() != 0:
         processes = bounds.limits.processes + await asyncio.to_thread(threads_of_user)
-    arguments = leased(confined, processes=processes)
+    arguments = leased(confined, first=limit_processes(processes))
     launch = Launch(arguments, variables, work.folder, bounds=bounds, workspace=work.workspace, scratch=temporary)
     return await ChildProcess.start(launch, output)
 

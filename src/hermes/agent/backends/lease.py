@@ -62,10 +62,14 @@ def in_shell(command: str) -> tuple[str, ...]:
     return ("sh", "-c", _BASH_OR_SH, "hermes", command)
 
 
-def leased(arguments: tuple[str, ...], script: str = LEASE, *, processes: int = 0) -> tuple[str, ...]:
-    """Run under a lease. ``processes`` bounds how many there may be; bash and dash write that option differently."""
-    bound = f"ulimit -u {processes} 2>/dev/null || ulimit -p {processes} 2>/dev/null\n" if processes else ""
-    return ("sh", "-c", bound + script, "hermes", *arguments)
+def leased(arguments: tuple[str, ...], script: str = LEASE, *, first: str = "") -> tuple[str, ...]:
+    """Run under a lease. ``first`` are lines of ours, such as limits that must be set inside a sandbox."""
+    return ("sh", "-c", first + script, "hermes", *arguments)
+
+
+def limit_processes(most: int) -> str:
+    """Return the line that bounds how many processes there may be; '' for 0. bash and dash name it differently."""
+    return f"ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null\n" if most else ""
 
 
 def gated(arguments: tuple[str, ...]) -> tuple[str, ...]:
