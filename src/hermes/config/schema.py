@@ -320,7 +320,7 @@ class LimitsConfig:
 
     processes: int = setting(512, "processes of one command at the same time", low=0, high=1_000_000)
     memory_mb: int = setting(2048, "memory of all its processes together", low=0, high=10_000_000)
-    cpu_seconds: int = setting(3600, "CPU time of all its processes together", low=0, high=10_000_000)
+    cpu_seconds: float = setting(3600.0, "CPU time of all its processes together", low=0, high=10_000_000)
     file_mb: int = setting(1024, "the largest file that it may write", low=0, high=10_000_000)
     tmp_mb: int = setting(512, "its `/tmp`, which is memory in bubblewrap and containers", low=1, high=10_000_000)
     workspace_mb: int = setting(5120, "all files of a personal workspace", low=0, high=1_000_000_000)

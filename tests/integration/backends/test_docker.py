@@ -200,5 +200,9 @@ async def test_the_network_of_a_container_is_not_the_machines(boxed: House) -> N
     boxed.set(others=OthersTerminal.DOCKER, docker_image=IMAGE, network=True)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        told = await boxed.sh(boxed.person(), f"bash -c 'echo x > /dev/tcp/127.0.0.1/{port}' && echo reached")
+        told = await boxed.sh(
+            boxed.person(), f"bash -c 'echo x > /dev/tcp/127.0.0.1/{port}' && echo reached; echo started"
+        )
+    if "started" not in told:
+        pytest.skip("podman has no plug-ins for networks here")
     assert "reached" not in told

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import resource
 import stat
@@ -59,7 +60,12 @@ def limits_of(config: LimitsConfig, *, is_owner: bool = False) -> Limits:
         return Limits(processes, most, tmp=config.tmp_mb * MB)
     memory = min(config.memory_mb * MB, most) if config.memory_mb and most else config.memory_mb * MB
     return Limits(
-        config.processes, memory, config.cpu_seconds, config.file_mb * MB, config.tmp_mb * MB, config.workspace_mb * MB
+        config.processes,
+        memory,
+        math.ceil(config.cpu_seconds),
+        config.file_mb * MB,
+        config.tmp_mb * MB,
+        config.workspace_mb * MB,
     )
 
 
