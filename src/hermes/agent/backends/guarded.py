@@ -8,6 +8,7 @@ ask the owner to run the same command outside the wall.
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
@@ -139,15 +140,27 @@ class GuardedBackend:
 
     def _hidden(self) -> list[Path]:
         """Return the real paths to hide that exist here, without those inside another one."""
-        found = {self._home}
-        for folder, patterns in ((self._user, SECRETS), (Path("/"), SYSTEM_SECRETS)):
+        found = {str(self._home)}
+        for folder, patterns in ((str(self._user), SECRETS), ("/", SYSTEM_SECRETS)):
             for pattern in patterns:
-                found.update(path.resolve() for path in folder.glob(pattern.lstrip("/")))
+                found.update(os.path.realpath(path) for path in _matching(folder, pattern.lstrip("/")))
         if not self._user.is_relative_to("/home"):
-            found.update(Path("/home").glob("*"))  # other people's, which root could read
+            found.update(_matching("/home", "*"))  # other people's, which root could read
         # Never what the owner's home or the root of everything lies in, which a strange link may point to.
-        usable = {path for path in found if path.exists() and not self._user.is_relative_to(path)}
+        usable = {path for path in map(Path, found) if path.exists() and not self._user.is_relative_to(path)}
         return sorted(path for path in usable if not any(parent in usable for parent in path.parents))
+
+
+def _matching(folder: str, pattern: str) -> list[str]:
+    """Return the paths in a folder whose names match, as ``glob`` does at many times the price."""
+    path = os.path.join(folder, pattern)
+    if "*" not in pattern:
+        return [path] if os.path.lexists(path) else []
+    parent, name = os.path.split(path)
+    try:
+        return [os.path.join(parent, each) for each in fnmatch.filter(os.listdir(parent), name)]
+    except OSError:
+        return []
 
 
 def _around(folder: Path, closed: Iterable[Path]) -> Iterator[Path]:

@@ -46,7 +46,7 @@ async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
     if found is None:
         raise ToolError("The sandbox did not start, so that it could not be given a network.")
     pid = int(found.group(1))
-    program = next((name for name in PROGRAMS if shutil.which(name)), "")
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), "")
     if not program:
         raise ToolError(sentence_offline())
     output = Output(Path(os.devnull))
@@ -56,13 +56,15 @@ async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
         if time.monotonic() > deadline:
             await running.end()
             said = (await output.read(0, 2000)).decode("utf-8", "replace").strip().splitlines()
-            raise ToolError(f"The sandbox got no network from {program}: {said[-1] if said else 'it did not say why'}.")
+            raise ToolError(
+                f"The sandbox got no network: {os.path.basename(program)}: {said[-1] if said else 'it did not say why'}."
+            )
         await asyncio.sleep(LOOK_SECONDS)
     return running
 
 
 def _command(program: str, pid: int) -> tuple[str, ...]:
-    if program == "slirp4netns":
+    if os.path.basename(program) == "slirp4netns":
         return (program, "--configure", "--mtu=65520", "--disable-host-loopback", str(pid), "tap0")
     ports = ("-t", "none", "-u", "none", "-T", "none", "-U", "none")
     user = ("--runas", "0") if os.getuid() == 0 else ()  # it would become somebody who may not enter the namespace
