@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hermes.agent.backends import limits
+from hermes.agent.backends import cgroups, limits
 from hermes.agent.backends.base import Bounds
 from hermes.agent.backends.lease import gated
 from hermes.agent.backends.output import Output
@@ -71,12 +71,14 @@ class ChildProcess:
         self.stopped_by = ""
         self.companion: ChildProcess | None = None  # a process that serves this one, and ends with it
         self._started_at = time.time()
+        self._cgroup: Path | None = None
         self._over: asyncio.Task[int]
 
     @classmethod
     async def start(cls, launch: Launch, output: Output) -> ChildProcess:
         lease_end, lease = os.pipe()
         output_end, output_start = os.pipe()
+        group: Path | None = None
         is_gated = launch.bounds is not None and not launch.is_elsewhere
         try:
             os.set_blocking(lease, False)
@@ -95,6 +97,8 @@ class ChildProcess:
             )
             if launch.bounds is not None and is_gated:
                 limits.apply(process.pid, launch.bounds.limits, is_full=launch.bounds.is_full)
+                if (divided := cgroups.delegated()) is not None:
+                    group = cgroups.enter(divided, process.pid, launch.bounds.limits)
                 os.write(lease, b"\n")
         except BaseException as error:
             os.close(lease)
@@ -106,6 +110,7 @@ class ChildProcess:
             for descriptor in (lease_end, output_start, *launch.descriptors):
                 os.close(descriptor)
         child = cls(launch, process, lease)
+        child._cgroup = group
         child._over = asyncio.create_task(child._watch(output_end, output), name=f"command {process.pid}")
         return child
 
@@ -176,6 +181,8 @@ class ChildProcess:
         signal_group(self.group, signal.SIGKILL)
 
     def _clean_up(self) -> None:
+        if self._cgroup is not None:
+            cgroups.leave(self._cgroup)
         if self._launch.scratch is not None:
             shutil.rmtree(self._launch.scratch, ignore_errors=True)  # the command's own, which may have closed a folder
         if self._launch.is_elsewhere and self._launch.workspace is not None:

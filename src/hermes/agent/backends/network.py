@@ -46,7 +46,7 @@ async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
     if found is None:
         raise ToolError("The sandbox did not start, so that it could not be given a network.")
     pid = int(found.group(1))
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), "")
+    program = next((path for name in PROGRAMS if (path := shutil.which(name))), "")
     if not program:
         raise ToolError(sentence_offline())
     output = Output(Path(os.devnull))
@@ -57,7 +57,7 @@ async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
             await running.end()
             said = (await output.read(0, 2000)).decode("utf-8", "replace").strip().splitlines()
             raise ToolError(
-                f"The sandbox got no network: {os.path.basename(program)}: {said[-1] if said else 'it did not say why'}."
+                f"The sandbox got no network. {os.path.basename(program)}: {said[-1] if said else 'no word of it'}."
             )
         await asyncio.sleep(LOOK_SECONDS)
     return running

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
-from hermes.agent.backends import bubblewrap, docker, environment, landlock, network, ssh
+from hermes.agent.backends import bubblewrap, cgroups, docker, environment, landlock, network, ssh
 from hermes.agent.backends.base import Backend, BackendName, Bounds, CommandSpec, Running
 from hermes.agent.backends.child import to_the_end
 from hermes.agent.backends.guarded import GuardedBackend
@@ -116,6 +116,8 @@ class Terminals:
             await asyncio.to_thread(docker.sweep, self._home, self._environ)
         while True:
             self._sandboxes = await asyncio.to_thread(_try_sandboxes)
+            if (divided := await asyncio.to_thread(cgroups.delegated)) is not None:
+                await asyncio.to_thread(cgroups.sweep, divided)
             if self._config().terminal.network and (sentence := network.sentence_offline()):
                 if not self._is_offline_told:
                     log.warning("Sandbox without network", extra={"reason": sentence})
