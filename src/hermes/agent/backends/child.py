@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from hermes.agent.backends import cgroups, limits
 from hermes.agent.backends.base import Bounds
 from hermes.agent.backends.lease import gated
 from hermes.agent.backends.output import Output
-from hermes.agent.backends.process_groups import is_alive, signal_group
+from hermes.agent.backends.process_groups import descendants, is_alive, is_running, signal_group
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.i18n.failures import sentence
@@ -72,6 +72,7 @@ class ChildProcess:
         self.companion: ChildProcess | None = None  # a process that serves this one, and ends with it
         self._started_at = time.time()
         self._cgroup: Path | None = None
+        self._below: list[int] = []  # processes that were below the child when it was killed
         self._over: asyncio.Task[int]
 
     @classmethod
@@ -128,8 +129,8 @@ class ChildProcess:
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
             await self._run(self._launch.kill)
-            signal_group(self.group, signal.SIGKILL)
-        patience = GONE_SECONDS + LAST_OUTPUT_SECONDS + (2 * OWN_SECONDS if self._launch.remove else 0)
+            await self._kill()
+        patience = 2 * GONE_SECONDS + LAST_OUTPUT_SECONDS + (2 * OWN_SECONDS if self._launch.remove else 0)
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
             log.error("Command not ended", extra={"group": self.group})
@@ -147,6 +148,8 @@ class ChildProcess:
                 if not await _is_gone(self.group, TERM_SECONDS):
                     signal_group(self.group, signal.SIGKILL)
                     await _is_gone(self.group, GONE_SECONDS)
+            if self._below:
+                await _until(lambda: not any(is_running(pid) for pid in self._below), GONE_SECONDS)
             if code < 0:
                 await self._run(self._launch.kill)
             await asyncio.wait({reading}, timeout=LAST_OUTPUT_SECONDS)
@@ -178,7 +181,16 @@ class ChildProcess:
         self.stopped_by = why
         log.warning("Command ended at a limit", extra={"group": self.group, "reason": why})
         await self._run(launch.kill)
+        await self._kill()
+
+    async def _kill(self) -> None:
+        """SIGKILL the group and, in a sandbox, what left it: bubblewrap's own first process has another session."""
+        if self._launch.bounds is not None and not self._launch.is_elsewhere:
+            self._below = (await asyncio.to_thread(descendants, self.group))[1:]
         signal_group(self.group, signal.SIGKILL)
+        for pid in self._below:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
+                os.kill(pid, signal.SIGKILL)
 
     def _clean_up(self) -> None:
         if self._cgroup is not None:
@@ -199,8 +211,12 @@ class ChildProcess:
 
 
 async def _is_gone(group: int, seconds: float) -> bool:
+    return await _until(lambda: not is_alive(group), seconds)
+
+
+async def _until(is_so: Callable[[], bool], seconds: float) -> bool:
     deadline = asyncio.get_running_loop().time() + seconds
-    while await asyncio.to_thread(is_alive, group):
+    while not await asyncio.to_thread(is_so):
         if asyncio.get_running_loop().time() > deadline:
             return False
         await asyncio.sleep(0.01)

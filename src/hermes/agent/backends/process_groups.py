@@ -42,6 +42,11 @@ def is_alive(group: int) -> bool:
     return any(_group_of(name) == group for name in os.listdir("/proc") if name.isdigit())
 
 
+def is_running(pid: int) -> bool:
+    """Tell whether a process runs; a zombie does not."""
+    return _group_of(str(pid)) != 0
+
+
 def _group_of(pid: str) -> int:
     """Return the group of a process that runs; 0 for one that is dead or gone."""
     try:
