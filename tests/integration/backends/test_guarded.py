@@ -197,7 +197,7 @@ async def test_a_home_as_workspace_keeps_its_start_files_closed(guarded: House) 
         (home / name).mkdir(exist_ok=True)
     olga = replace(guarded.person("olga", PersonRole.OWNER), workspace=home)
     (home / "code" / "try.sh").write_text(
-        "echo x > .bashrc; echo x > bin/ls; mkdir .config/autostart; echo fine > code/f; cat code/f .ssh/*"
+        "echo x > .bashrc; echo x > bin/ls; mkdir .config/autostart; echo fine > code/f; cat code/f .ssh/* server.pem"
     )
     told = await run(guarded, olga, "bash code/try.sh")
     assert "fine" in told
@@ -205,6 +205,19 @@ async def test_a_home_as_workspace_keeps_its_start_files_closed(guarded: House) 
     assert (home / ".bashrc").read_text() == "mine"
     assert not (home / "bin" / "ls").exists()
     assert not (home / ".config" / "autostart").exists()
+
+
+async def test_a_gateway_inside_the_workspace_stays_hidden(guarded: House) -> None:
+    around = guarded.home.parent / "around"
+    around.mkdir()
+    (around / "plain").mkdir()
+    guarded.home.rename(around / "home")
+    guarded.home.symlink_to(around / "home")
+    olga = replace(guarded.person("olga", PersonRole.OWNER), workspace=around)
+    told = await guarded.sh(olga, "cat home/.env; ls home; echo fine > plain/f; cat plain/f; echo x > home/.env")
+    assert SECRET not in told
+    assert "fine" in told
+    assert (around / "home" / ".env").read_text() == SECRET
 
 
 async def test_temporary_files_and_caches_have_a_place(guarded: House, owner: ToolContext) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from hermes.agent.backends.limits import Limits, Quota
+from hermes.agent.backends.limits import CommandLimits, Quota
 from hermes.agent.backends.output import Output
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
@@ -26,7 +26,7 @@ class BackendName(StrEnum):
 class Bounds:
     """What a command may use. ``used`` is what its workspace holds already, ``quota`` measures that again."""
 
-    limits: Limits
+    limits: CommandLimits
     quota: Quota
     used: int = 0
 

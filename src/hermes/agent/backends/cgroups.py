@@ -12,7 +12,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from hermes.agent.backends.limits import Limits
+from hermes.agent.backends.limits import CommandLimits
 from hermes.agent.backends.process_groups import descendants
 from hermes.store.ids import new_id
 
@@ -72,7 +72,7 @@ def divide(folder: Path) -> bool:
     return True
 
 
-def enter(folder: Path, pid: int, limits: Limits) -> Path | None:
+def enter(folder: Path, pid: int, limits: CommandLimits) -> Path | None:
     """Put a process that waits for its start into a cgroup of its own; None where that fails, which is logged."""
     group = folder / f"{PREFIX}{new_id('c')}"
     try:

@@ -80,9 +80,13 @@ class GuardedBackend:
             return await bubblewrap.start_sandbox(arguments, work, variables, output)
         temporary = await asyncio.to_thread(landlock.make_temporary, self._home / FOLDER / "tmp")
         variables["TMPDIR"] = str(temporary)
-        closed = {*self._hidden(), *(Path(name) for name in HIDDEN_FOLDERS)}
+        hidden = await asyncio.to_thread(self._hidden)
+        closed = {*hidden, *(Path(name) for name in HIDDEN_FOLDERS)}
         read = await asyncio.to_thread(lambda: [*_around(Path("/"), closed), *self._home_in_a_closed_folder(closed)])
-        write = [*self._writable(work.workspace.resolve()), cache, temporary]
+        # Landlock closes nothing inside what it opens: a folder with something to hide is opened piece by piece.
+        writable = self._writable(work.workspace.resolve())
+        around = await asyncio.to_thread(lambda: [path for each in writable for path in _open_pieces(each, hidden)])
+        write = [*around, cache, temporary]
         families = (socket.AF_INET, socket.AF_INET6)
         return await landlock.start_confined(work, read, write, families, variables, temporary, output)
 
@@ -161,6 +165,11 @@ def _matching(folder: str, pattern: str) -> list[str]:
         return [os.path.join(parent, each) for each in fnmatch.filter(os.listdir(parent), name)]
     except OSError:
         return []
+
+
+def _open_pieces(folder: Path, hidden: list[Path]) -> Iterable[Path]:
+    """Return a folder that can be written, or its parts. A workspace that itself lies in a hidden folder stays open."""
+    return _around(folder, [path for path in hidden if not folder.is_relative_to(path) or path == folder])
 
 
 def _around(folder: Path, closed: Iterable[Path]) -> Iterator[Path]:

@@ -41,7 +41,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CommandLimits:
     """Bound one command; 0: no bound. ``workspace`` bounds all files of the workspace together."""
 
     processes: int = 0
@@ -52,14 +52,14 @@ class Limits:
     workspace: int = 0
 
 
-def limits_of(config: LimitsConfig, *, is_owner: bool = False) -> Limits:
+def limits_of(config: LimitsConfig, *, is_owner: bool = False) -> CommandLimits:
     """Return the limits of a command. The owner's builds may be as large as the machine allows."""
     most = int(total_memory() * MEMORY_SHARE)
     if is_owner:
         processes = config.processes * 8
-        return Limits(processes, most, tmp=config.tmp_mb * MB)
+        return CommandLimits(processes, most, tmp=config.tmp_mb * MB)
     memory = min(config.memory_mb * MB, most) if config.memory_mb and most else config.memory_mb * MB
-    return Limits(
+    return CommandLimits(
         config.processes,
         memory,
         math.ceil(config.cpu_seconds),
@@ -69,7 +69,7 @@ def limits_of(config: LimitsConfig, *, is_owner: bool = False) -> Limits:
     )
 
 
-def apply(pid: int, limits: Limits, *, is_full: bool = False) -> None:
+def apply(pid: int, limits: CommandLimits, *, is_full: bool = False) -> None:
     """Limit a process that waits for its start, and with it all that it will start.
 
     ``is_full``: the workspace is at its quota; files can be removed, and none can grow.
@@ -204,7 +204,7 @@ class LimitWatch:
     ``pid`` is the first process of the command on this machine, 0 where the processes are counted elsewhere.
     """
 
-    def __init__(self, pid: int, limits: Limits, workspace: Path, quota: Quota, used: int) -> None:
+    def __init__(self, pid: int, limits: CommandLimits, workspace: Path, quota: Quota, used: int) -> None:
         self._pid = pid
         self._limits = limits
         self._workspace = workspace

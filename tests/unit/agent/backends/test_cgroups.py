@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends import cgroups
-from hermes.agent.backends.limits import Limits
+from hermes.agent.backends.limits import CommandLimits
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_cgroup_without_the_controllers_is_not_divided(unit: Path) -> None:
 
 
 def test_limits_are_written_before_the_process_enters(unit: Path) -> None:
-    group = cgroups.enter(unit, 4711, Limits(processes=40, memory=1024))
+    group = cgroups.enter(unit, 4711, CommandLimits(processes=40, memory=1024))
     assert group is not None
     written = {path.name: path.read_text() for path in group.iterdir()}
     assert written["pids.max"] == "40"
@@ -51,7 +51,7 @@ def test_limits_are_written_before_the_process_enters(unit: Path) -> None:
 
 
 def test_a_cgroup_that_cannot_be_made_leaves_the_command_to_the_other_limits(tmp_path: Path) -> None:
-    assert cgroups.enter(tmp_path / "gone", 4711, Limits()) is None
+    assert cgroups.enter(tmp_path / "gone", 4711, CommandLimits()) is None
 
 
 def test_empty_cgroups_of_earlier_commands_are_removed(unit: Path) -> None:
