@@ -136,6 +136,13 @@ FILES = (
     "/proc/{pid}/mem", "/proc/{pid}/oom_score_adj", "/dev/mem", "/dev/kmsg", "/etc/ld.so.preload", "/usr/bin/h-new",
 )  # fmt: skip
 
+# Counted for each namespace alone, and owned by whoever made it; pressure only tells.
+OF_NAMESPACES = (
+    "/proc/sys/fs/mqueue/", "/proc/sys/user/", "/proc/sys/net/", "/proc/sys/kernel/msg", "/proc/sys/kernel/sem",
+    "/proc/sys/kernel/shm", "/proc/sys/kernel/auto_msgmni", "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname",
+    "/proc/sys/kernel/ns_last_pid", "/proc/sys/kernel/pid_max", "/proc/pressure/",
+)  # fmt: skip
+
 
 @pytest.fixture(params=SANDBOXES)
 def wall(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -267,7 +274,8 @@ print("over")
 """
     [told] = await attack(start, telegram, model, code)
     assert "over" in told
-    assert "opened" not in told
+    opened = [line.removeprefix("opened ") for line in told.splitlines() if line.startswith("opened ")]
+    assert [path for path in opened if not path.startswith(OF_NAMESPACES)] == []
 
 
 @pytest.mark.usefixtures("wall")
