@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
 import time
@@ -242,6 +243,7 @@ async def test_the_processes_below_one_are_found() -> None:
                 await asyncio.sleep(0.01)
         assert len(descendants(shell.pid, most=1)) >= 2
     finally:
-        for pid in reversed(descendants(shell.pid)):
-            os.kill(pid, 9)
+        for pid in descendants(shell.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
         await shell.wait()
