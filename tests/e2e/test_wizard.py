@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.backends import bubblewrap, landlock
 from hermes.cli.support.program_name import command_name
 from hermes.hosting.control import client as control
 from tests.e2e.keeping import until
@@ -65,6 +66,9 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             await pane.shows("Model [fake-1]:")
             pane.types("1")
             await pane.shows("✓ custom / fake-1, answered in")
+            if not (bubblewrap.why_not() and landlock.why_not()):
+                await pane.shows("behind a wall")
+                pane.types("2")
             await pane.shows("Reach it from a chat")
             pane.presses("Enter")
 

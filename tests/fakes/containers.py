@@ -12,7 +12,10 @@ from types import TracebackType
 from typing import Self
 
 IMAGE = "localhost/hermes-test"
-PROGRAMS = ("sh", "bash", "sleep", "cat", "ls", "id", "env", "grep", "head", "seq", "mkdir", "cp", "touch", "rm")
+PROGRAMS = (
+    "sh", "bash", "sleep", "cat", "ls", "id", "env", "grep", "head", "seq", "mkdir", "cp", "touch", "rm", "chmod",
+    "chown",
+)  # fmt: skip
 PLACES = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
 
 

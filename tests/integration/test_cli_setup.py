@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
@@ -15,13 +16,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from hermes.agent.backends import bubblewrap, landlock
 from hermes.cli.main import main
-from hermes.cli.support.prompts import LeftError
+from hermes.cli.support.prompts import LeftError, Questions
 from hermes.cli.wizard import flags as platform_flags
 from hermes.cli.wizard import model as model_setup
-from hermes.cli.wizard import platform
+from hermes.cli.wizard import platform, terminal
 from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
+from hermes.config.schema import OwnerTerminal
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.errors import ConfigError, CredentialsError
 from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
@@ -172,7 +175,29 @@ async def test_a_model_is_tried_and_written_by_flags_too(hermes: Hermes, home: P
     assert f"CUSTOM_API_KEY={KEY}" in (home / ".env").read_text()
 
 
+async def test_where_commands_run_is_written_by_a_flag(hermes: Hermes, home: Path) -> None:
+    code, told = await hermes("setup", "--terminal", "guarded", "--yes")
+    assert code == 0, told
+    assert load(home, {}, home, ()).config.terminal.backend is OwnerTerminal.GUARDED
+
+
+@pytest.mark.parametrize("typed, backend", [("2", "guarded"), ("", "local")])
+async def test_the_wall_is_offered_once(home: Path, typed: str, backend: str) -> None:
+    if bubblewrap.why_not() and landlock.why_not():
+        pytest.skip("no wall can be built here")
+    out, answers = io.StringIO(), iter([typed])
+    ask = Questions(lambda _: next(answers), lambda _: "", out)
+    with patched_environ({"HERMES_HOME": str(home), "PATH": os.environ["PATH"]}), redirect_stdout(out):
+        assert await asyncio.to_thread(terminal.set_up, home, "", ask)
+        assert not await asyncio.to_thread(terminal.set_up, home, "", ask)
+    assert load(home, {}, home, ()).config.terminal.backend == backend
+    assert "careful" in out.getvalue()
+    assert not [line for line in out.getvalue().splitlines() if len(line) > 80]
+
+
 def test_the_flags_agree_with_the_policies() -> None:
+    assert [choice.name for choice in terminal.CHOICES] == list(terminal.NAMES)
+    assert set(terminal.NAMES) <= set(OwnerTerminal)
     assert tuple(DmPolicy) == platform_flags.DM_POLICIES
     assert tuple(GroupPolicy) == platform_flags.GROUP_POLICIES
     assert [choice.name for choice in platform.DM_POLICIES] == list(DmPolicy)

@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", metavar="PROVIDER[/MODEL]", help="openai, ollama/qwen3, ...")
     parser.add_argument("--key", default="", help="the provider's key; - reads it from stdin")
     parser.add_argument("--base-url", default="", metavar="URL", help="the provider's address")
+    parser.add_argument(
+        "--terminal", default="", choices=("local", "guarded"), help="where your commands run: as you, or behind a wall"
+    )
     add_setup(parser)
 
 
@@ -41,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     home = home_folder()
     refuse_foreign(home)
     ask = None if args.yes else at_terminal()
-    if ask is None and not (args.model or args.key or args.base_url or args.platforms):
+    if ask is None and not (args.model or args.key or args.base_url or args.platforms or args.terminal):
         from hermes.cli.wizard.platform import no_terminal, offered
 
         model = f"  {command_name()} setup --model openai/gpt-4o-mini --key KEY --yes     (--key - reads stdin)"
@@ -68,14 +71,16 @@ def run(args: argparse.Namespace) -> int:
 def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, done: list[str]) -> int:
     """``done`` names what was written, as soon as it was."""
     from hermes.cli.wizard import model as model_setup
-    from hermes.cli.wizard import platform
+    from hermes.cli.wizard import platform, terminal
 
     if ask is not None:
-        ask.say("Two steps: a model that answers, and a chat to reach it by. Enter keeps what")
-        ask.say("stands in brackets, Ctrl+C leaves.")
+        ask.say("A model that answers, where its commands run, and a chat to reach it by. Enter")
+        ask.say("keeps what stands in brackets, Ctrl+C leaves.")
     key = sys.stdin.readline().strip() if args.key == "-" else args.key
     if model_setup.set_up(home, model_setup.ModelFlags(args.model, key, args.base_url, not args.no_check), ask):
         done.append("The model")
+    if terminal.set_up(home, args.terminal, ask):
+        done.append("Where commands run")
     if not args.platforms:
         if ask is None:
             return 0

@@ -39,6 +39,7 @@ class OwnerTerminal(StrEnum):
 
     AUTO = "auto"
     LOCAL = "local"
+    GUARDED = "guarded"
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
     DOCKER = "docker"
@@ -309,6 +310,18 @@ class ProxyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitsConfig:
+    """What one command in a sandbox may use; 0: as much as there is."""
+
+    processes: int = setting(512, "processes of one command at the same time", low=0, high=1_000_000)
+    memory_mb: int = setting(2048, "memory of all its processes together", low=0, high=10_000_000)
+    cpu_seconds: float = setting(3600.0, "CPU time of all its processes together", low=0, high=10_000_000)
+    file_mb: int = setting(1024, "the largest file that it may write", low=0, high=10_000_000)
+    tmp_mb: int = setting(512, "its `/tmp`, which is memory in bubblewrap and containers", low=1, high=10_000_000)
+    workspace_mb: int = setting(5120, "all files of a personal workspace", low=0, high=1_000_000_000)
+
+
+@dataclass(frozen=True, slots=True)
 class TerminalConfig:
     backend: OwnerTerminal = setting(OwnerTerminal.AUTO, "where the owner's commands run", env="TERMINAL_BACKEND")
     others: OthersTerminal = setting(OthersTerminal.AUTO, "where everybody else's commands run")
@@ -324,6 +337,7 @@ class TerminalConfig:
     ssh_key: str = setting("", "file of the private key", env="TERMINAL_SSH_KEY")
     ssh_folder: str = setting("", "folder there in which commands start; empty: the home there")
     ssh_known_hosts: str = setting("", "file of known host keys; empty: ssh's own")
+    limits: LimitsConfig = section(LimitsConfig)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,20 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
+from hermes.agent.backends import bubblewrap, landlock
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.toolkit.context import Parts, ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tools_of
 from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.tools import execute_code, process, terminal
 from hermes.config import Config, load
-from hermes.config.schema import TerminalConfig
+from hermes.config.schema import OthersTerminal, TerminalConfig
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.roles import PersonRole
 from hermes.services.clock import SystemClock
@@ -26,6 +27,8 @@ from hermes.store.db import Database
 from hermes.store.open import open_database
 
 SECRET = "the gateway's own secret"
+SANDBOXES = ("bubblewrap", "landlock")
+WHY_NOT: dict[str, Callable[[], str]] = {"bubblewrap": bubblewrap.why_not, "landlock": landlock.why_not}
 
 
 @dataclass
@@ -91,6 +94,15 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     yield house
     await house.terminals.close()
     await db.close()
+
+
+@pytest.fixture(params=SANDBOXES)
+def sandbox(request: pytest.FixtureRequest, house: House) -> House:
+    """A house in which everybody else's commands run in this back end."""
+    if why := WHY_NOT[request.param]():
+        pytest.skip(why)
+    house.set(others=OthersTerminal(request.param))
+    return house
 
 
 def processes_of(group: int) -> list[int]:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends import docker
-from hermes.config.schema import OthersTerminal, OwnerTerminal
+from hermes.agent.backends.limits import MB, Quota
+from hermes.config.schema import LimitsConfig, OthersTerminal, OwnerTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from tests.fakes import containers
@@ -133,3 +134,75 @@ async def test_without_an_image_people_are_told(house: House) -> None:
     house.set(others=OthersTerminal.DOCKER)
     with pytest.raises(ToolError, match=r"terminal\.docker_image is not set"):
         await house.sh(house.person(), "true")
+
+
+# At most 511 shells, whatever happens: the test bounds the bomb as well as the container.
+BOMB = "f() {{ if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep {mark}; }}; f 8; wait; echo survived"
+HOG = "x=$(head -c 700000000 /dev/zero | cat -v); echo survived ${#x}"  # some 1.4 GB at most
+FILL = "for n in $(seq 40); do head -c 30000000 /dev/zero > big$n; done; sleep 20; echo survived"
+
+
+def bound(house: House, **limits: int) -> None:
+    house.set(others=OthersTerminal.DOCKER, docker_image=IMAGE, limits=LimitsConfig(**limits))
+
+
+async def test_a_fork_bomb_is_bounded(boxed: House, mark: str) -> None:
+    bound(boxed, processes=40)
+    most = 0
+    call = asyncio.create_task(boxed.sh(boxed.person(), BOMB.format(mark=mark), timeout=6))
+    while not call.done():
+        most = max(most, len(running(f"sleep\0{mark}")))
+        await asyncio.sleep(0.1)
+    assert "survived" not in await call
+    assert most <= 40
+
+
+async def test_a_memory_hog_is_bounded(boxed: House) -> None:
+    bound(boxed, memory_mb=128)
+    assert "survived" not in await boxed.sh(boxed.person(), HOG, timeout=60)
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/run", "/dev/shm", "/", "/bin"])
+async def test_no_folder_of_the_container_is_without_a_bound(boxed: House, place: str) -> None:
+    bound(boxed, tmp_mb=8, file_mb=200)
+    told = await boxed.sh(boxed.person(), f"head -c 100000000 /dev/zero > {place}/big && echo survived")
+    assert "survived" not in told
+
+
+async def test_filling_the_workspace_ends_at_its_quota(boxed: House) -> None:
+    bound(boxed, workspace_mb=60)
+    ana = boxed.person()
+    told = await boxed.sh(ana, FILL, timeout=60)
+    assert "terminal.limits.workspace_mb" in told
+    assert Quota().measure(ana.workspace) < 1100 * MB
+
+
+async def test_set_id_bits_do_not_outlive_the_command(boxed: House) -> None:
+    ana = boxed.person()
+    await boxed.sh(ana, "cp /bin/cat mine && chmod 6755 mine")
+    assert (ana.workspace / "mine").stat().st_mode & 0o7777 == 0o755
+
+
+async def test_no_file_of_the_machine_is_marked(boxed: House) -> None:
+    victim = boxed.home / ".env"
+    before = victim.stat()
+    await boxed.sh(
+        boxed.person(),
+        f"chmod 4777 {victim} {boxed.home}; chown 12345 {victim}; touch {victim}; cp {victim} l; chmod 777 l;"
+        "chown 12345 . ; echo x > /proc/sys/kernel/core_pattern; echo b > /proc/sysrq-trigger; echo 1 > /proc/self/mem",
+    )
+    after = victim.stat()
+    assert (after.st_mode, after.st_uid, after.st_mtime_ns) == (before.st_mode, before.st_uid, before.st_mtime_ns)
+    assert victim.read_text() == SECRET
+
+
+async def test_the_network_of_a_container_is_not_the_machines(boxed: House) -> None:
+    boxed.set(others=OthersTerminal.DOCKER, docker_image=IMAGE, network=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        told = await boxed.sh(
+            boxed.person(), f"bash -c 'echo x > /dev/tcp/127.0.0.1/{port}' && echo reached; echo started"
+        )
+    if "started" not in told:
+        pytest.skip("podman has no plug-ins for networks here")
+    assert "reached" not in told

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import resource
+import shutil
 import socket
+import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hermes.agent.backends import bubblewrap, landlock
+from hermes.agent.backends import bubblewrap, network
+from hermes.config.schema import OthersTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import SECRET, House, patience, processes_of, running, until_running
-
-SANDBOXES = ("bubblewrap", "landlock")
-WHY_NOT: dict[str, Callable[[], str]] = {"bubblewrap": bubblewrap.why_not, "landlock": landlock.why_not}
-
-
-@pytest.fixture(params=SANDBOXES)
-def sandbox(request: pytest.FixtureRequest, house: House) -> House:
-    """A house in which everybody else's commands run in this back end."""
-    if why := WHY_NOT[request.param]():
-        pytest.skip(why)
-    house.set(others=_named(request.param))
-    return house
-
-
-def _named(name: str) -> object:
-    from hermes.config.schema import OthersTerminal
-
-    return OthersTerminal(name)
 
 
 async def test_the_workspace_can_be_read_and_written(sandbox: House) -> None:
@@ -164,7 +149,7 @@ attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\\0{abstract}
 
 
 @needs("python3")
-async def test_there_is_no_network_unless_the_owner_grants_it(sandbox: House, tmp_path: Path) -> None:
+async def test_loopback_and_sockets_of_the_machine_are_never_reached(sandbox: House, tmp_path: Path) -> None:
     ana = sandbox.person()
     abstract = f"hermes-test-{os.getpid()}"
     unix = str(tmp_path / "home" / "g.sock")
@@ -188,8 +173,66 @@ async def test_there_is_no_network_unless_the_owner_grants_it(sandbox: House, tm
 
         sandbox.set(others=sandbox.config.terminal.others, network=True)
         told = (await sandbox.call(ana, "execute_code", code=code)).text
-        assert "tcp reached" in told
+        assert "tcp no" in told, "the loopback of this machine stays out of reach"
         assert "unix no" in told
+        assert "abstract no" in told
+        with pytest.raises(BlockingIOError):
+            tcp.accept()
+
+
+def _addresses() -> str:
+    if shutil.which("ip") is None:
+        return ""
+    return subprocess.run(["ip", "-4", "-o", "addr"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("program", network.PROGRAMS)
+async def test_a_sandbox_with_a_network_reaches_the_internet_and_not_the_loopback(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """Another address of this machine stands for the internet: what listens there is open to every neighbour."""
+    if why := bubblewrap.why_not():
+        pytest.skip(why)
+    found = shutil.which(program)
+    outside = re.findall(r"inet (?!127\.)([0-9.]+)", _addresses())
+    if found is None or not outside or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip(f"{program}, another address of this machine or /dev/net/tun is missing")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / program).symlink_to(found)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin:/usr/sbin:/sbin")
+    house.environ["PATH"] = os.environ["PATH"]
+    house.set(others=OthersTerminal.BUBBLEWRAP, network=True)
+    with socket.create_server(("0.0.0.0", 0)) as everywhere, socket.create_server(("127.0.0.1", 0)) as loopback:
+        open_port, closed_port = everywhere.getsockname()[1], loopback.getsockname()[1]
+        reach = "timeout 3 bash -c 'echo > /dev/tcp/{0}/{1}' 2>/dev/null && echo reached {0} {1}; "
+        command = "".join(
+            reach.format(host, port)
+            for host in (outside[0], "127.0.0.1", "10.0.2.2")
+            for port in (open_port, closed_port)
+        )
+        said = await house.sh(house.person(), f"{command} cat /etc/resolv.conf /proc/net/route", timeout=60)
+        assert network.RESOLVER in said
+        assert f"reached {outside[0]} {closed_port}" not in said
+        assert "reached 127.0.0.1" not in said
+        assert f"reached 10.0.2.2 {closed_port}" not in said
+        if program == "slirp4netns":  # in pasta's network that address is the sandbox's own
+            assert f"reached {outside[0]} {open_port}" in said
+    assert len(said.partition("Iface")[2].splitlines()) > 1, "it has a route"
+    assert not running(f"{program}\0")
+
+
+@needs("python3")
+async def test_without_a_program_for_networks_people_are_told_what_is_missing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why := bubblewrap.why_not():
+        pytest.skip(why)
+    monkeypatch.setattr(network, "PROGRAMS", ("no-such-program",))
+    house.set(others=OthersTerminal.BUBBLEWRAP, network=True)
+    said = await house.sh(
+        house.person(), "python3 -c \"import socket; socket.create_connection(('192.0.2.1', 80), 1)\""
+    )
+    assert "There is no network here: terminal.network is on, but neither pasta nor slirp4netns is installed" in said
 
 
 @pytest.mark.parametrize("command", ["sleep {0}", "trap '' TERM; sleep {0}; sleep {0}", "(sleep {0} | cat) & wait"])

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from hermes.agent.backends.limits import CommandLimits, Quota
 from hermes.agent.backends.output import Output
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
@@ -14,6 +15,7 @@ from hermes.core.i18n.en import Texts
 
 class BackendName(StrEnum):
     LOCAL = "local"
+    GUARDED = "guarded"
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
     DOCKER = "docker"
@@ -21,16 +23,32 @@ class BackendName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a command may use. ``used`` is what its workspace holds already, ``quota`` measures that again."""
+
+    limits: CommandLimits
+    quota: Quota
+    used: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether the workspace holds all that it may: files can be removed, and none can grow."""
+        return bool(self.limits.workspace) and self.used >= self.limits.workspace
+
+
+@dataclass(frozen=True, slots=True)
 class CommandSpec:
     """What is to run. ``arguments`` reach the program as they are; ``environment`` is all that it gets of ours.
 
-    ``folder`` is ``workspace`` or lies in it: both as this machine knows them.
+    ``folder`` is ``workspace`` or lies in it: both as this machine knows them. ``bounds`` hold in a sandbox; ``local``
+    and ``ssh`` know none.
     """
 
     arguments: tuple[str, ...]
     folder: Path
     workspace: Path
     environment: Mapping[str, str]
+    bounds: Bounds | None = None
 
 
 class Running(Protocol):
@@ -43,6 +61,10 @@ class Running(Protocol):
     @property
     def had_leftovers(self) -> bool:
         """Tell whether it left processes behind, which were ended with it."""
+
+    @property
+    def stopped_by(self) -> str:
+        """Return the limit that ended the command, as the second half of a sentence; '' when none did."""
 
     async def wait(self) -> int:
         """Its exit code, once it and all that it started have ended and its output is complete."""

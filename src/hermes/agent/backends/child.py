@@ -6,13 +6,18 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
-from collections.abc import Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hermes.agent.backends import cgroups, limits
+from hermes.agent.backends.base import Bounds
+from hermes.agent.backends.lease import gated
 from hermes.agent.backends.output import Output
-from hermes.agent.backends.process_groups import is_alive, signal_group
+from hermes.agent.backends.process_groups import descendants, is_alive, is_running, signal_group
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.i18n.failures import sentence
@@ -34,6 +39,10 @@ class Launch:
     ``takes_term``: the command's processes are in the child's own group, so that a SIGTERM to this reaches them; where
     they are elsewhere, only the end of the lease does. ``kill`` is run when what is elsewhere did not end in time, or
     its child here was killed; ``remove`` in any case, at the end.
+
+    ``bounds`` are enforced on the child and all below it, and on the files of ``workspace``; with ``is_elsewhere`` the
+    processes are bounded by whatever runs them. ``scratch`` is a folder that goes with the command. ``descriptors``
+    are inherited and closed here.
     """
 
     arguments: tuple[str, ...]
@@ -43,6 +52,11 @@ class Launch:
     takes_term: bool = True
     kill: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+    bounds: Bounds | None = None
+    workspace: Path | None = None
+    is_elsewhere: bool = False
+    scratch: Path | None = None
+    descriptors: tuple[int, ...] = ()
 
 
 class ChildProcess:
@@ -54,26 +68,39 @@ class ChildProcess:
         self._lease = lease
         self.group = process.pid  # it was started as the leader of a session of its own
         self.had_leftovers = False
+        self.stopped_by = ""
+        self.companion: ChildProcess | None = None  # a process that serves this one, and ends with it
+        self._started_at = time.time()
+        self._cgroup: Path | None = None
+        self._below: list[int] = []  # processes that were below the child when it was killed
         self._over: asyncio.Task[int]
 
     @classmethod
     async def start(cls, launch: Launch, output: Output) -> ChildProcess:
         lease_end, lease = os.pipe()
         output_end, output_start = os.pipe()
+        group: Path | None = None
+        is_gated = launch.bounds is not None and not launch.is_elsewhere
         try:
             os.set_blocking(lease, False)
             os.write(lease, launch.preface)
             # From this thread, which lives as long as the process: what asks the kernel to be killed when its parent
             # dies (bubblewrap does) means the thread that started it.
             process = await asyncio.create_subprocess_exec(
-                *launch.arguments,
+                *(gated(launch.arguments) if is_gated else launch.arguments),
                 stdin=lease_end,
                 stdout=output_start,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=launch.folder,
                 env=dict(launch.environment),
                 start_new_session=True,
+                pass_fds=launch.descriptors,
             )
+            if launch.bounds is not None and is_gated:
+                limits.apply(process.pid, launch.bounds.limits, is_full=launch.bounds.is_full)
+                if (divided := cgroups.delegated()) is not None:
+                    group = cgroups.enter(divided, process.pid, launch.bounds.limits)
+                os.write(lease, b"\n")
         except BaseException as error:
             os.close(lease)
             os.close(output_end)
@@ -81,9 +108,10 @@ class ChildProcess:
                 raise ToolError(f"The command could not be started: {sentence(str(error))}") from error
             raise
         finally:
-            os.close(lease_end)
-            os.close(output_start)
+            for descriptor in (lease_end, output_start, *launch.descriptors):
+                os.close(descriptor)
         child = cls(launch, process, lease)
+        child._cgroup = group
         child._over = asyncio.create_task(child._watch(output_end, output), name=f"command {process.pid}")
         return child
 
@@ -101,22 +129,27 @@ class ChildProcess:
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
             await self._run(self._launch.kill)
-            signal_group(self.group, signal.SIGKILL)
-        patience = GONE_SECONDS + LAST_OUTPUT_SECONDS + (2 * OWN_SECONDS if self._launch.remove else 0)
+            await self._kill()
+        patience = 2 * GONE_SECONDS + LAST_OUTPUT_SECONDS + (2 * OWN_SECONDS if self._launch.remove else 0)
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
             log.error("Command not ended", extra={"group": self.group})
 
     async def _watch(self, output_end: int, output: Output) -> int:
         reading = asyncio.create_task(_take(output_end, output))
+        bounding = asyncio.create_task(self._enforce()) if self._launch.bounds is not None else None
         try:
             code = await self._process.wait()
+            if bounding is not None:
+                bounding.cancel()
             if signal_group(self.group, 0) and await asyncio.to_thread(is_alive, self.group):
                 # Processes the command left in its group end with the command.
                 self.had_leftovers = signal_group(self.group, signal.SIGTERM)
                 if not await _is_gone(self.group, TERM_SECONDS):
                     signal_group(self.group, signal.SIGKILL)
                     await _is_gone(self.group, GONE_SECONDS)
+            if self._below:
+                await _until(lambda: not any(is_running(pid) for pid in self._below), GONE_SECONDS)
             if code < 0:
                 await self._run(self._launch.kill)
             await asyncio.wait({reading}, timeout=LAST_OUTPUT_SECONDS)
@@ -124,10 +157,48 @@ class ChildProcess:
         finally:
             self._end_lease()
             reading.cancel()
-            await asyncio.wait({reading})
+            await asyncio.wait({reading} if bounding is None else {reading, bounding})
+            if self.companion is not None:
+                await self.companion.end()
+            await asyncio.to_thread(self._clean_up)
+        if bounding is not None and not bounding.cancelled() and (error := bounding.exception()) is not None:
+            log.error("Command limits not enforced", exc_info=error)
         if not reading.cancelled() and (error := reading.exception()) is not None:
             log.error("Command output not stored", exc_info=error)
         return code if code >= 0 else 128 - code
+
+    async def _enforce(self) -> None:
+        """End the command when it uses more than it may."""
+        launch, bounds = self._launch, self._launch.bounds
+        if bounds is None or launch.workspace is None:
+            return
+        first = 0 if launch.is_elsewhere else self.group
+        watch = limits.LimitWatch(first, bounds.limits, launch.workspace, bounds.quota, bounds.used)
+        why = ""
+        while not why:
+            await asyncio.sleep(limits.LOOK_SECONDS)
+            why = await asyncio.to_thread(watch.look)
+        self.stopped_by = why
+        log.warning("Command ended at a limit", extra={"group": self.group, "reason": why})
+        await self._run(launch.kill)
+        await self._kill()
+
+    async def _kill(self) -> None:
+        """SIGKILL the group and, in a sandbox, what left it: bubblewrap's own first process has another session."""
+        if self._launch.bounds is not None and not self._launch.is_elsewhere:
+            self._below = (await asyncio.to_thread(descendants, self.group))[1:]
+        signal_group(self.group, signal.SIGKILL)
+        for pid in self._below:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
+                os.kill(pid, signal.SIGKILL)
+
+    def _clean_up(self) -> None:
+        if self._cgroup is not None:
+            cgroups.leave(self._cgroup)
+        if self._launch.scratch is not None:
+            shutil.rmtree(self._launch.scratch, ignore_errors=True)  # the command's own, which may have closed a folder
+        if self._launch.is_elsewhere and self._launch.workspace is not None:
+            limits.clear_set_id_bits(self._launch.workspace, self._started_at)
 
     async def _run(self, arguments: tuple[str, ...]) -> None:
         if arguments:
@@ -140,8 +211,12 @@ class ChildProcess:
 
 
 async def _is_gone(group: int, seconds: float) -> bool:
+    return await _until(lambda: not is_alive(group), seconds)
+
+
+async def _until(is_so: Callable[[], bool], seconds: float) -> bool:
     deadline = asyncio.get_running_loop().time() + seconds
-    while await asyncio.to_thread(is_alive, group):
+    while not await asyncio.to_thread(is_so):
         if asyncio.get_running_loop().time() > deadline:
             return False
         await asyncio.sleep(0.01)

@@ -20,6 +20,7 @@ from hermes.store.ids import new_id
 
 PROGRAMS = ("docker", "podman")
 MAX_PROCESSES = 1024
+MB = 1024 * 1024
 # What the program itself may need to find its server; the command inside sees none of it.
 OF_THE_PROGRAM = (
     "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
@@ -51,31 +52,66 @@ class DockerBackend:
         variables = at_home_in(work.workspace, work.environment)
         inside = {key: value for key, value in variables.items() if key not in ALWAYS_GIVEN}
         own = {key: self._environ[key] for key in OF_THE_PROGRAM if key in self._environ}
-        arguments = (program, *self._run(work, name, inside), self._image, *leased(work.arguments))
+        arguments = (
+            program,
+            *self._run(work, program, name, inside),
+            self._image,
+            *leased(work.arguments, first=_inner_limits(work)),
+        )
         launch = Launch(
             arguments,
             {**own, **{key: value for key, value in inside.items() if key not in own}},
             takes_term=False,  # it would end the program here and leave the container
             kill=(program, "kill", name),
             remove=(program, "rm", "--force", name),
+            bounds=work.bounds,
+            workspace=work.workspace,
+            is_elsewhere=True,
         )
         return await ChildProcess.start(launch, output)
 
-    def _run(self, work: CommandSpec, name: str, inside: Mapping[str, str]) -> list[str]:
+    def _run(self, work: CommandSpec, program: str, name: str, inside: Mapping[str, str]) -> list[str]:
         workspace = work.workspace.resolve()
         # Not --rm: through podman's socket the docker program then tells 0 for every exit code.
         arguments = ["run", "--interactive", "--name", name, "--label", label_of(self._home), "--pull", "never"]
-        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", str(MAX_PROCESSES)]
+        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", *_limits(work)]
         arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(work.folder.resolve())]
         arguments += ["--volume", f"{workspace}:{workspace}"]
-        if not self._network:
-            arguments += ["--network", "none"]
+        # Said in any case: a default may be the network of the host, with all that listens on its loopback.
+        own = "private" if os.path.basename(program) == "podman" else "bridge"
+        arguments += ["--network", own if self._network else "none"]
         if self._home != workspace and self._home.is_relative_to(workspace):
             arguments += ["--tmpfs", str(self._home)]
         for key, value in inside.items():
             # Named, not told: the value stays out of the machine's list of processes. HOME means another one out here.
             arguments += ["--env", f"{key}={value}" if key in OF_THE_PROGRAM else key]
         return arguments
+
+
+def _limits(work: CommandSpec) -> list[str]:
+    """Bound a container. Its own files are closed to writing: they would lie on this machine's disk, uncounted."""
+    limits = work.bounds.limits if work.bounds is not None else None
+    arguments = ["--pids-limit", str(limits.processes if limits is not None and limits.processes else MAX_PROCESSES)]
+    if limits is None:
+        return arguments
+    size = f"size={limits.tmp // MB}m,mode=1777"
+    arguments += ["--read-only"]
+    for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108 - the container's own
+        arguments += ["--tmpfs", f"{place}:{size}"]
+    if limits.memory:
+        arguments += ["--memory", f"{limits.memory // MB}m", "--memory-swap", f"{limits.memory // MB}m"]
+    return arguments
+
+
+def _inner_limits(work: CommandSpec) -> str:
+    """Bound each process from inside: naming one limit outside would replace the defaults of all others."""
+    if work.bounds is None:
+        return ""
+    limits = work.bounds.limits
+    lines = f"ulimit -t {limits.cpu_seconds}\n" if limits.cpu_seconds else ""
+    if work.bounds.is_full:
+        return f"{lines}ulimit -f 0\n"
+    return f"{lines}ulimit -f {limits.file // 512}\n" if limits.file else lines  # in blocks, says POSIX
 
 
 def label_of(home: Path) -> str:

@@ -51,6 +51,9 @@ _TAIL = 'exit "$code"\n'
 LEASE = _HEAD + _BODY + _TAIL
 REMOTE_LEASE = _HEAD + _READ_ENVIRONMENT + _BODY + _END_LEFTOVERS + _TAIL
 
+# Waits for a line, so that limits are set before anything of the command runs; the rest of the input is the lease.
+_GATE = 'IFS= read -r _ && exec "$@"'
+
 _BASH_OR_SH = 'command -v bash >/dev/null && exec bash -c "$1"; exec sh -c "$1"'
 
 
@@ -59,5 +62,16 @@ def in_shell(command: str) -> tuple[str, ...]:
     return ("sh", "-c", _BASH_OR_SH, "hermes", command)
 
 
-def leased(arguments: tuple[str, ...], script: str = LEASE) -> tuple[str, ...]:
-    return ("sh", "-c", script, "hermes", *arguments)
+def leased(arguments: tuple[str, ...], script: str = LEASE, *, first: str = "") -> tuple[str, ...]:
+    """Run under a lease. ``first`` are lines of ours, such as limits that must be set inside a sandbox."""
+    return ("sh", "-c", first + script, "hermes", *arguments)
+
+
+def limit_processes(most: int) -> str:
+    """Return the line that bounds how many processes there may be; '' for 0. bash and dash name it differently."""
+    return f"ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null\n" if most else ""
+
+
+def gated(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Wait for a line on standard input before these are run, as the same process."""
+    return ("sh", "-c", _GATE, "hermes", *arguments)

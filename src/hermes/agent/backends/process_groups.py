@@ -42,6 +42,11 @@ def is_alive(group: int) -> bool:
     return any(_group_of(name) == group for name in os.listdir("/proc") if name.isdigit())
 
 
+def is_running(pid: int) -> bool:
+    """Tell whether a process runs; a zombie does not."""
+    return _group_of(str(pid)) != 0
+
+
 def _group_of(pid: str) -> int:
     """Return the group of a process that runs; 0 for one that is dead or gone."""
     try:
@@ -50,6 +55,22 @@ def _group_of(pid: str) -> int:
     except (OSError, ValueError):
         return 0
     return 0 if state in "ZX" else int(group)
+
+
+def descendants(pid: int, *, most: int = 0) -> list[int]:
+    """Return a process and all below it, as the kernel lists them; a little more than ``most`` of them at most.
+
+    What a process starts while this looks may be missing: look again.
+    """
+    found = [pid]
+    for each in found:
+        if most and len(found) > most:
+            break
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            for task in os.listdir(f"/proc/{each}/task"):
+                with open(f"/proc/{each}/task/{task}/children", encoding="ascii") as file:
+                    found.extend(int(child) for child in file.read().split())
+    return found
 
 
 def signal_group(group: int, number: int) -> bool:

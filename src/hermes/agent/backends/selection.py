@@ -23,6 +23,9 @@ class Availability:
         match name:
             case BackendName.LOCAL:
                 return ""
+            case BackendName.GUARDED:
+                both = self.bubblewrap and self.landlock
+                return f"{self.bubblewrap}, and {self.landlock}" if both else ""
             case BackendName.BUBBLEWRAP:
                 return self.bubblewrap
             case BackendName.LANDLOCK:

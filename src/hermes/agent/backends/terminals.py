@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
-from hermes.agent.backends import bubblewrap, docker, environment, landlock, ssh
-from hermes.agent.backends.base import Backend, BackendName, CommandSpec, Running
+from hermes.agent.backends import bubblewrap, cgroups, docker, environment, landlock, network, ssh
+from hermes.agent.backends.base import Backend, BackendName, Bounds, CommandSpec, Running
 from hermes.agent.backends.child import to_the_end
+from hermes.agent.backends.guarded import GuardedBackend
+from hermes.agent.backends.limits import MB, WARN_SHARE, Quota, limits_of
 from hermes.agent.backends.local import LocalBackend
 from hermes.agent.backends.output import Output, read_file
 from hermes.agent.backends.process_groups import birth_of, kill_group
@@ -42,23 +44,29 @@ MAX_ARGUMENT_BYTES = 120_000  # bytes; the kernel takes 128 KiB in one argument
 
 @dataclass(frozen=True, slots=True)
 class TerminalCommand:
-    """Hold a command to run: ``arguments`` are run, ``shown`` is listed."""
+    """Hold a command to run: ``arguments`` are run, ``shown`` is listed.
+
+    ``outside``: beyond the wall of the ``guarded`` back end, which somebody has approved.
+    """
 
     arguments: tuple[str, ...]
     shown: str
     folder: str = ""
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
     """Hold a finished command; ``exit_code`` None: it was killed at its timeout.
 
-    The receiver closes ``output``.
+    The receiver closes ``output``. ``notes`` are sentences for the model: a limit that ended the command, a workspace
+    that is nearly full, a network that is not there.
     """
 
     process: Process
     output: Output
     had_leftovers: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -66,6 +74,7 @@ class _BackgroundCommand:
     process: Process
     running: Running
     output: Output
+    bounds: Bounds | None = None
     over: asyncio.Task[None] | None = None
 
 
@@ -98,6 +107,8 @@ class Terminals:
         self._host = platform.node()
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _BackgroundCommand] = {}
+        self._quota = Quota()
+        self._is_offline_told = False
 
     async def run(self) -> None:
         """Probe sandboxes and delete old outputs periodically, until cancelled."""
@@ -105,6 +116,12 @@ class Terminals:
             await asyncio.to_thread(docker.sweep, self._home, self._environ)
         while True:
             self._sandboxes = await asyncio.to_thread(_try_sandboxes)
+            if (divided := await asyncio.to_thread(cgroups.delegated)) is not None:
+                await asyncio.to_thread(cgroups.sweep, divided)
+            if self._config().terminal.network and (sentence := network.sentence_offline()):
+                if not self._is_offline_told:
+                    log.warning("Sandbox without network", extra={"reason": sentence})
+                self._is_offline_told = True
             try:
                 before = self._clock.now() - KEPT_SECONDS
                 if await self._db.read(processes.has_old, host=self._host, before=before):
@@ -122,8 +139,11 @@ class Terminals:
 
     # Whose is which
 
-    def backend(self, ctx: ToolContext) -> Backend:
-        """Return the caller's back end; the ToolError says why there is none."""
+    def backend(self, ctx: ToolContext, *, outside: bool = False) -> Backend:
+        """Return the caller's back end; the ToolError says why there is none.
+
+        ``outside`` is this machine without the wall, for an owner whose commands run guarded and for nobody else.
+        """
         config = self._config().terminal
         if self._sandboxes is None:  # ``run`` has not come to it yet
             self._sandboxes = _try_sandboxes()
@@ -131,16 +151,23 @@ class Terminals:
         choice = choose(config, found, ctx.role)
         if choice.backend is None:
             raise ToolError(choice.why)
+        if outside and choice.backend is not BackendName.LOCAL:
+            if choice.backend is not BackendName.GUARDED or ctx.role is not PersonRole.OWNER:
+                raise ToolError("outside=true is for the owner alone, and only where terminal.backend is guarded.")
+            return LocalBackend(is_outside=True)
         return self._make(choice.backend, config)
 
     def _make(self, name: BackendName, config: TerminalConfig) -> Backend:
         match name:
             case BackendName.LOCAL:
                 return LocalBackend()
+            case BackendName.GUARDED:
+                has_bubblewrap = self._sandboxes is not None and not self._sandboxes[0]
+                return GuardedBackend(self._home, self._environ, has_bubblewrap=has_bubblewrap)
             case BackendName.BUBBLEWRAP:
                 return bubblewrap.BubblewrapBackend(self._home, network=config.network)
             case BackendName.LANDLOCK:
-                return landlock.LandlockBackend(self._home, network=config.network)
+                return landlock.LandlockBackend(self._home)
             case BackendName.DOCKER:
                 return docker.DockerBackend(self._home, config.docker_image, self._environ, network=config.network)
             case BackendName.SSH:
@@ -169,7 +196,25 @@ class Terminals:
             await to_the_end(_drop(job))
             raise
         ended = replace(job.process, ended_at=self._clock.now(), exit_code=exit_code)
-        return Finished(ended, job.output, job.running.had_leftovers)
+        return Finished(ended, job.output, job.running.had_leftovers, tuple(self._notes(job, exit_code)))
+
+    def _notes(self, job: _BackgroundCommand, exit_code: int | None) -> Iterable[str]:
+        if job.running.stopped_by:
+            yield f"Ended at a limit: {job.running.stopped_by}."
+        elif exit_code == _FILE_TOO_LARGE and job.bounds is not None:
+            yield "A file grew over its limit (terminal.limits.file_mb), or the workspace is full."
+        if job.bounds is not None and (most := job.bounds.limits.workspace):
+            used = f"{job.bounds.used // MB:,} of {most // MB:,} MB"
+            if job.bounds.is_full:
+                yield f"The workspace is full ({used}): until files are removed, no file can be written."
+            elif job.bounds.used > most * WARN_SHARE:
+                yield f"The workspace is nearly full ({used}). Remove what is not needed, and tell the person."
+        offline = job.process.backend in (BackendName.BUBBLEWRAP, BackendName.LANDLOCK)
+        if offline and exit_code and self._config().terminal.network:
+            if job.process.backend == BackendName.LANDLOCK:
+                yield "There is no network here: terminal.network needs bubblewrap, and this ran under Landlock."
+            elif sentence := network.sentence_offline():
+                yield sentence
 
     async def begin(self, ctx: ToolContext, command: TerminalCommand) -> Process:
         """Start a background command; it ends with the gateway."""
@@ -188,7 +233,7 @@ class Terminals:
         return job.process
 
     async def _start(self, ctx: ToolContext, command: TerminalCommand) -> _BackgroundCommand:
-        backend = self.backend(ctx)
+        backend = self.backend(ctx, outside=command.outside)
         work = await asyncio.to_thread(self._work, ctx, backend, command)
         process_id = new_id("p")
         output = Output(self._home / OUTPUTS / f"{process_id}.log", self._mask)
@@ -207,7 +252,7 @@ class Terminals:
             process_started=birth_of(running.group),
             started_at=self._clock.now(),
         )
-        return _BackgroundCommand(process, running, output)
+        return _BackgroundCommand(process, running, output, work.bounds)
 
     def _work(self, ctx: ToolContext, backend: Backend, command: TerminalCommand) -> CommandSpec:
         for argument in command.arguments:
@@ -224,7 +269,14 @@ class Terminals:
         is_trusted = at_least(ctx.role, PersonRole.ADMIN)
         passed = (*self._config().terminal.env_passthrough, *self._more_variables()) if is_trusted else ()
         variables = environment.scrubbed(self._environ, passed=passed, look_up=self._look_up)
-        return CommandSpec(command.arguments, folder, workspace, variables)
+        bounds = None
+        if backend.name not in (BackendName.LOCAL, BackendName.SSH):
+            limits = limits_of(self._config().terminal.limits, is_owner=ctx.role is PersonRole.OWNER)
+            if not workspace.is_relative_to(self._home.resolve()):
+                limits = replace(limits, workspace=0)  # a folder that the owner chose, with files of their own
+            used = self._quota.used(workspace, limits.workspace) if limits.workspace else 0
+            bounds = Bounds(limits, self._quota, used)
+        return CommandSpec(command.arguments, folder, workspace, variables, bounds)
 
     async def _see_to_its_end(self, job: _BackgroundCommand) -> None:
         try:
@@ -278,6 +330,9 @@ async def end_leftovers(db: Database, *, now: float) -> None:
         if kill_group(left.process_group, left.process_started):
             log.warning("Killed process left by a crash", extra={"group": left.process_group, "command": left.id})
         await db.write(processes.end, left.id, exit_code=None, now=now)
+
+
+_FILE_TOO_LARGE = 128 + 25  # ended by SIGXFSZ
 
 
 def check_length(argument: str) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from hermes.agent.backends.terminals import TerminalCommand
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tool
-from hermes.agent.tools.terminal import CALL_SECONDS, MAX_SECONDS, may_run, run_and_tell
+from hermes.agent.tools.terminal import CALL_SECONDS, MAX_SECONDS, ask_before, run_and_tell
 from hermes.core.errors import ToolError
 
 PYTHON = ("python3", "-c")
@@ -16,7 +16,7 @@ PYTHON = ("python3", "-c")
 
 def may_execute(ctx: ToolContext, code: str, **_: object) -> ApprovalNeed | None:
     """Judged as the command line that it amounts to."""
-    return may_run(ctx, shlex.join((*PYTHON, code)))
+    return ask_before(ctx, shlex.join((*PYTHON, code)))
 
 
 @tool(toolset="code", repeatable=False, approval=may_execute, seconds=CALL_SECONDS)

@@ -25,26 +25,54 @@ CALL_SECONDS = MAX_SECONDS + 60.0
 FIRST_BYTES = 8_000
 LAST_BYTES = 12_000
 AT_ONCE_SECONDS = 0.5
+REASON_CHARS = 200
 
 
-def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> ApprovalNeed | None:
-    """What must be asked before this command runs where it would run."""
-    backend = ctx.parts.get(Terminals).backend(ctx)
+def may_run(
+    ctx: ToolContext, command: str, folder: str = "", outside: bool = False, reason: str = "", **_: object
+) -> ApprovalNeed | None:
+    """What must be asked before this command runs where it would run. Outside the wall each one is asked about."""
     check_length(command)  # before it is read word by word
+    outside = outside or needs_outside(ctx, command, folder)
+    return ask_before(ctx, command, folder, outside=outside, reason=reason)
+
+
+def ask_before(
+    ctx: ToolContext, command: str, folder: str = "", *, outside: bool = False, reason: str = ""
+) -> ApprovalNeed | None:
+    terminals = ctx.parts.get(Terminals)
+    backend = terminals.backend(ctx, outside=outside)
+    leaves_wall = outside and terminals.backend(ctx).name is BackendName.GUARDED
+    check_length(command)
     start_in = ctx.inside(folder or ".")
     verdict = judge(command, touches_host=backend.touches_host, folder=str(start_in), home=str(Path.home()))
     if verdict.is_refused:
         raise ToolError(f"{verdict.refusal} Do not try it in another form.")
     says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
-    if not verdict.asks and not says_home:
+    if not verdict.asks and not says_home and not leaves_wall:
         return None
     if says_home and Danger.HERMES_HOME not in verdict.dangers:
         verdict = replace(verdict, dangers=(*verdict.dangers, Danger.HERMES_HOME))
+    question = verdict.describe(ctx.words) if verdict.asks else ""
+    if leaves_wall:
+        said = " ".join(reason.split())[:REASON_CHARS]
+        leaving = ctx.words.ASK_OUTSIDE_REASON.format(reason=said) if said else ctx.words.ASK_OUTSIDE
+        question = ctx.words.GAP.join(part for part in (leaving, question) if part)
     return ApprovalNeed(
-        verdict.describe(ctx.words),
+        question,
         touches_host=backend.touches_host,
-        subject="" if says_home else verdict.subject(backend.name),
+        subject="" if says_home or leaves_wall else verdict.subject(backend.name),
         where=backend.where(start_in, ctx.words),
+    )
+
+
+def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
+    """Tell whether a command is useless behind the owner's wall, so that it is asked about and runs outside."""
+    if ctx.parts.get(Terminals).backend(ctx).name is not BackendName.GUARDED:
+        return False
+    dangers = judge(command, folder=str(ctx.inside(folder or ".")), home=str(Path.home())).dangers
+    return any(danger in _SYSTEM for danger in dangers) or (
+        Danger.PACKAGES in dangers and _SYSTEM_PACKAGES.search(command) is not None
     )
 
 
@@ -58,18 +86,26 @@ def names_home(ctx: ToolContext, command: str) -> bool:
 
 @tool(toolset="terminal", repeatable=False, approval=may_run, seconds=CALL_SECONDS, is_at_hand=True)
 async def terminal(
-    ctx: ToolContext, command: str, background: bool = False, folder: str = "", timeout: int = 0
+    ctx: ToolContext,
+    command: str,
+    background: bool = False,
+    folder: str = "",
+    timeout: int = 0,
+    outside: bool = False,
+    reason: str = "",  # noqa: ARG001 - for the person who is asked
 ) -> ToolOutput:
     """Run a shell command in the workspace and return its output and exit code.
 
     `folder` is a folder of the workspace to run it in. `timeout` is in seconds. With `background`, the command goes on
-    by itself: you get its id at once, for the tool `process` (list, log, wait, kill).
+    by itself: you get its id at once, for the tool `process` (list, log, wait, kill). `outside` with a `reason`: only
+    when a result tells you that a wall was in the way.
     """
     if not command.strip():
         raise ToolError("'command' is empty.")
     if not 0 <= timeout <= MAX_SECONDS:
         raise ToolError(f"'timeout' is 1 to {MAX_SECONDS} seconds. For more, use background=true.")
-    wanted = TerminalCommand(in_shell(command), command, folder)
+    outside = outside or needs_outside(ctx, command, folder)
+    wanted = TerminalCommand(in_shell(command), command, folder, outside)
     if background:
         return await _in_background(ctx, wanted)
     return await run_and_tell(ctx, wanted, timeout)
@@ -85,6 +121,11 @@ async def run_and_tell(ctx: ToolContext, command: TerminalCommand, timeout: int)
     notes = [_STOPPED.format(seconds=seconds) if process.exit_code is None else ending(process.exit_code)]
     if finished.had_leftovers and process.exit_code is not None:
         notes.append(_LEFTOVERS)
+    notes += finished.notes
+    if process.backend == BackendName.GUARDED and process.exit_code:
+        last = await output.read(max(0, output.size - LAST_BYTES), LAST_BYTES)
+        if _WALL.search(last):
+            notes.append(_BEHIND_WALL)
 
     def keep(tx: Tx) -> None:
         processes.record(tx, process)
@@ -133,6 +174,22 @@ async def _in_background(ctx: ToolContext, command: TerminalCommand) -> ToolOutp
     return ToolOutput("\n".join(notes))
 
 
+# What only the machine itself can do; files of the workspace and of a project's own packages are not among it.
+_SYSTEM = frozenset(
+    {Danger.FORMAT, Danger.DEVICE, Danger.SERVICES, Danger.ACCOUNTS, Danger.ROOT, Danger.POWER, Danger.SYSTEM_FILES,
+     Danger.KERNEL}
+)  # fmt: skip
+_SYSTEM_PACKAGES = re.compile(r"\b(?:apt|apt-get|aptitude|dpkg|dnf|yum|rpm|pacman|zypper|apk|snap|flatpak|brew)\b")
+# What programs say when a wall is in their way; some of them say it for other reasons too.
+_WALL = re.compile(
+    rb"[Rr]ead.only (?:file system|lock file)|Permission denied|Operation not permitted|EROFS|EACCES|EPERM"
+    rb"|Failed to connect to bus|not been booted with systemd|no new privileges"
+    rb"|[Aa]re you root|must be (?:run as )?root|[Pp]ermissionError"
+)
+_BEHIND_WALL = (
+    "This ran behind a wall: only the workspace can be written, keys are hidden, and system services are out of reach. "
+    "If the command needs more, call terminal again with outside=true and a reason; the owner is asked each time."
+)
 _ENDS_WITH_AND = re.compile(r"(?<!&)&\s*$")
 _STOPPED = "Stopped: it had not ended after {seconds:g} s. For long work use background=true or a longer timeout."
 _LEFTOVERS = "What it had left running was ended with it. Use background=true for what must go on."

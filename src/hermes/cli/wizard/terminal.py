@@ -1,0 +1,40 @@
+"""Ask where the owner's commands run: as the owner, or behind a wall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.support.client import load_config
+from hermes.cli.support.prompts import Choice
+from hermes.cli.wizard.platform import write
+
+if TYPE_CHECKING:
+    from hermes.cli.support.prompts import Questions
+
+KEY = ("terminal", "backend")
+NAMES = ("local", "guarded")
+CHOICES = (
+    Choice("local", "as you", "all that your account may do; what is dangerous asks"),
+    Choice("guarded", "behind a wall", "careful: writes in its workspace alone, sees no keys"),
+)
+
+
+def set_up(home: Path, name: str, ask: Questions | None) -> bool:
+    """Write the choice; whether there was one. Asked once, and only where a wall can be built."""
+    loaded = load_config(home)
+    if not name:
+        if ask is None or KEY in loaded.sources or _why_no_wall():
+            return False
+        ask.say(f"\n── Commands {'─' * 52}")
+        name = ask.one("Its commands run on this machine:", CHOICES, "local")
+        if name == "guarded":
+            ask.say("  What needs more than the wall allows is asked about, each time.")
+    write(home, loaded, {".".join(KEY): name})
+    return True
+
+
+def _why_no_wall() -> str:
+    from hermes.agent.backends import bubblewrap, landlock
+
+    return bubblewrap.why_not() and landlock.why_not()
