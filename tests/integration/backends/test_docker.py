@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends import docker
-from hermes.agent.backends.limits import MB, Quota
+from hermes.agent.backends.limits import MB, WorkspaceQuota
 from hermes.config.schema import LimitsConfig, OthersTerminal, OwnerTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
@@ -174,7 +174,7 @@ async def test_filling_the_workspace_ends_at_its_quota(boxed: House) -> None:
     ana = boxed.person()
     told = await boxed.sh(ana, FILL, timeout=60)
     assert "terminal.limits.workspace_mb" in told
-    assert Quota().measure(ana.workspace) < 1100 * MB
+    assert WorkspaceQuota().measure(ana.workspace) < 1100 * MB
 
 
 async def test_set_id_bits_do_not_outlive_the_command(boxed: House) -> None:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hermes.agent.backends.limits import MB, Quota, clear_set_id_bits, limits_of, total_memory
+from hermes.agent.backends.limits import MB, WorkspaceQuota, clear_set_id_bits, limits_of, total_memory
 from hermes.agent.backends.process_groups import descendants
 from hermes.config.schema import LimitsConfig
 from tests.fakes.programs import needs
@@ -139,7 +139,7 @@ async def test_filling_the_disk_ends_at_the_quota(sandbox: House) -> None:
         told = (await sandbox.call(ana, "execute_code", code=FILL, timeout=40)).text
     assert "survived" not in told
     assert "terminal.limits.workspace_mb" in told
-    assert Quota().measure(ana.workspace) < 1100 * MB
+    assert WorkspaceQuota().measure(ana.workspace) < 1100 * MB
     for path in ana.workspace.glob("big*"):
         path.unlink()
 

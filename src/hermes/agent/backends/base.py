@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from hermes.agent.backends.limits import CommandLimits, Quota
+from hermes.agent.backends.limits import CommandLimits, WorkspaceQuota
 from hermes.agent.backends.output import Output
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
@@ -27,7 +27,7 @@ class Bounds:
     """What a command may use. ``used`` is what its workspace holds already, ``quota`` measures that again."""
 
     limits: CommandLimits
-    quota: Quota
+    quota: WorkspaceQuota
     used: int = 0
 
     @property

@@ -122,7 +122,7 @@ def _available_memory() -> int:
     return total_memory()
 
 
-class Quota:
+class WorkspaceQuota:
     """Know how much the workspaces hold; measuring one takes a walk, so that a result is used for a while."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class LimitWatch:
     ``pid`` is the first process of the command on this machine, 0 where the processes are counted elsewhere.
     """
 
-    def __init__(self, pid: int, limits: CommandLimits, workspace: Path, quota: Quota, used: int) -> None:
+    def __init__(self, pid: int, limits: CommandLimits, workspace: Path, quota: WorkspaceQuota, used: int) -> None:
         self._pid = pid
         self._limits = limits
         self._workspace = workspace

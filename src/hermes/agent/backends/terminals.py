@@ -14,7 +14,7 @@ from hermes.agent.backends import bubblewrap, cgroups, docker, environment, land
 from hermes.agent.backends.base import Backend, BackendName, Bounds, CommandSpec, Running
 from hermes.agent.backends.child import to_the_end
 from hermes.agent.backends.guarded import GuardedBackend
-from hermes.agent.backends.limits import MB, WARN_SHARE, Quota, limits_of
+from hermes.agent.backends.limits import MB, WARN_SHARE, WorkspaceQuota, limits_of
 from hermes.agent.backends.local import LocalBackend
 from hermes.agent.backends.output import Output, read_file
 from hermes.agent.backends.process_groups import birth_of, kill_group
@@ -107,7 +107,7 @@ class Terminals:
         self._host = platform.node()
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _BackgroundCommand] = {}
-        self._quota = Quota()
+        self._quota = WorkspaceQuota()
         self._is_offline_told = False
 
     async def run(self) -> None:
