@@ -76,8 +76,11 @@ _BAD_ATTRIBUTES = names(
 )
 
 
-def judge_python(code: str, leads_out: Callable[[str], bool]) -> bool:
-    """Whether a piece of Python only computes, prints and touches files of the working folder."""
+def judge_python(code: str, leads_out: Callable[[str], bool], imports: Callable[[str], None]) -> bool:
+    """Whether a piece of Python only computes, prints and touches files of the working folder.
+
+    ``imports`` is called with every module that is not of the standard library: it may be a file of the folder.
+    """
     import ast
 
     if len(code) > MAX_CODE:
@@ -100,6 +103,7 @@ def judge_python(code: str, leads_out: Callable[[str], bool]) -> bool:
                     if not _is_fine_module(alias.name):
                         return False
                     if not _is_safe_module(alias.name):
+                        imports(alias.name)
                         foreign.add((alias.asname or alias.name).split(".")[0])
             case ast.ImportFrom(module=module, names=aliases, level=level):
                 if level or not _is_fine_module(module or ""):
@@ -114,12 +118,13 @@ def judge_python(code: str, leads_out: Callable[[str], bool]) -> bool:
                 ):
                     return False
                 if not _is_safe_module(module or ""):
+                    imports(module or "")
                     foreign |= {alias.asname or alias.name for alias in aliases}
             case ast.Name(id=name):
                 if name in _BAD_NAMES or (name.startswith("__") and name not in _FINE_DUNDERS):
                     return False
             case ast.Attribute(value=value, attr=attr):
-                if attr.startswith("__") and attr not in _FINE_DUNDERS:
+                if attr.startswith("_") and attr not in _FINE_DUNDERS:
                     return False
                 if isinstance(value, ast.Name) and value.id == "sys" and attr not in _SAFE_ATTRIBUTES_OF_SYS:
                     return False

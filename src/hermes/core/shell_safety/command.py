@@ -121,7 +121,11 @@ class CommandRun:
             self._reader(program, words)
             return same
         self._judging.changes()
+        if any(re.match(_READER_RUNS.get(program, r"(?!)"), word.text) for word in words):
+            self._ask(Danger.UNJUDGED)
         match program:
+            case "tar" | "bsdtar":
+                self._tar(words, level)
             case "ssh" | "autossh":
                 self._ssh(words)
             case "find" | "fd" | "fdfind":
@@ -142,6 +146,11 @@ class CommandRun:
                 self._generic(program, words, level)
         if program in _WRITES_FILES:
             self._judging.wrote_files()
+        if program in _UNPACKS and (
+            program != "cp"
+            or any(re.match(r"-\w*[aRrdP]|--(archive|rec|no-deref|preserve)", word.text) for word in words)
+        ):
+            self._judging.wrote_links()
         return same
 
     def _reader(self, program: str, words: Sequence[Word]) -> None:
@@ -200,7 +209,8 @@ class CommandRun:
         ):
             found = {NOWHERE}
         else:
-            found = {normal(path) for path in self._judging.paths(named[0].text, self._folders)}
+            raw = self._judging.paths(named[0].text, self._folders)
+            found = {normal(path) for path in raw} | {self._judging.real(path) for path in raw if ".." in path}
         return Ends(few(frozenset(found)), self._folders)
 
     # Builtins
@@ -310,6 +320,11 @@ class CommandRun:
             inner = ()
         options = words[: len(words) - len(inner)] if inner else words
         self._scan(program, [word for word in options if word.text not in ("run", "exec")], level)
+        replaced = option_text(words, "-I", "--replace", "-i") if program in running.FED_BY_PIPE else ""
+        if program in running.FED_BY_PIPE and inner and replaced:
+            inner = [Word(word.text.replace(replaced, SPLITS)) for word in inner]
+            self.judge(inner, level + 1)
+            return
         if program in running.FED_BY_PIPE and inner:
             text = self._feed.text
             inner = (*inner, *([Word(one) for one in text.split()] if text is not None else [Word(SPLITS)]))
@@ -440,6 +455,8 @@ class CommandRun:
 
     def _interpreter(self, kind: str, words: Sequence[Word], level: int) -> None:
         self._judging.changes()
+        if not self._is_home_folder():
+            self._ask(Danger.CODE)
         options = INTERPRETERS[kind]
         is_python = kind in ("python", "pypy", "ipython")
         takes = _INTERPRETER_VALUES.get(kind, frozenset())
@@ -546,25 +563,30 @@ class CommandRun:
             self._ask(Danger.CODE)
         if name in ("hermes",):
             return
+        if name not in _KNOWN_MODULES:
+            self._judging.module(name)
         self._generic(f"python -m {name}", words[1:], level)
 
     # Programs with rules of their own
 
     def _find(self, words: Sequence[Word], level: int) -> None:
-        starts = _find_starts(words)
-        is_out = any(
-            not start.is_tame
-            or not all(self._judging.is_inside(path) for path in self._judging.paths(start.text, self._folders))
-            for start in starts
-        )
+        texts = [word.text for word in words]
+        is_out = bool({"-L", "-follow", "-files0-from"} & set(texts))
+        for start in _find_starts(words):
+            paths = self._judging.paths(start.text, self._folders)
+            is_out = is_out or not start.is_tame or not all(map(self._judging.is_inside, paths))
         for inner in executed(words):
-            named = [Word(one.text.replace("{}", UNKNOWN if is_out else "./found")) for one in inner]
+            is_plain = not is_out and ("-type", "f") in pairwise(texts)
+            named = [Word(one.text.replace("{}", "./found" if is_plain else UNKNOWN)) for one in inner]
             if inner and posixpath.basename(inner[0].text) in ("rm", "unlink", "rmdir", "shred"):
                 self._ask(Danger.DELETE_TREE)
             if not any("{}" in one.text for one in inner) and inner and posixpath.basename(inner[0].text) in ("xargs",):
                 self._ask(Danger.UNJUDGED)
+            before = self._folders
+            if is_out and ("-execdir" in texts or "-okdir" in texts):
+                self._folders = frozenset({NOWHERE})
             self.judge(named, level + 1)
-        texts = [word.text for word in words]
+            self._folders = before
         for option, value in pairwise(words):
             if option.text in ("-fprint", "-fprint0", "-fprintf", "-fls"):
                 if not value.is_known:
@@ -603,6 +625,14 @@ class CommandRun:
     def _copy(self, words: Sequence[Word], level: int) -> None:
         texts = [word.text for word in words]
         named = [word for word in words if not word.text.startswith("-")]
+        for word in named:
+            for path in (
+                self._judging.paths(word.text, self._folders)
+                if not word.text.startswith(("/", "~")) and ".." not in word.text
+                else ()
+            ):
+                if not self._judging.is_inside(path):
+                    self._ask(Danger.OUTSIDE)  # a link that leads out, copied as a link
         is_linking = dangerous.flag("ls", "--link", "--symbolic-link")(texts)
         if (
             is_linking
@@ -675,6 +705,17 @@ class CommandRun:
                         for path in self._judging.paths(value.text, self._folders):
                             self._judging.written(path, may_be_temporary=True)
         self._generic(program, [word for number, word in enumerate(words) if number not in skip], level)
+
+    def _tar(self, words: Sequence[Word], level: int) -> None:
+        """Names in an archive are taken as they are with -P, and some options run programs."""
+        for number, word in enumerate(words):
+            text = word.text
+            is_cluster = re.match(r"-[A-Za-z]", text) or (number == 0 and not text.startswith("-"))
+            if (is_cluster and re.match(r"-?[a-zA-Z]*[PIF]", text)) or (
+                text.startswith("--") and any(option.startswith(text.split("=", 1)[0]) for option in _TAR_ODD)
+            ):
+                self._ask(Danger.UNJUDGED)
+        self._generic("tar", words, level)
 
     def _ssh(self, words: Sequence[Word]) -> None:
         """Another machine, or this one by another way."""
@@ -924,9 +965,29 @@ _TAKES_TEXT = names(
 _CURL_SENDS = r"-[a-zA-Z#]*[dFT]|--(data|form|upload-file|json|url-query|mail-|ftp-|quote|post)"
 _WGET_SENDS = r"--(post|body|method|header=.*\bCookie)"
 _FETCH_ODD = (
-    r"-K|--config|--unix-socket|--abstract-unix-socket|--use-askpass|--execute|-e$|--libcurl|--trace|--engine|--plugin|"
+    r"-[a-zA-Z0-9#]*K|--config|--unix-socket|--abstract-unix-socket|--use-askpass|--execute|-e$|--libcurl|--trace|--engine|--plugin|"
     r"--netrc-file|--cert|--key|--proxy|-x$|--preproxy|--socks|--resolve|--connect-to|--interface|--load-cookies|-i$|--input-file|"
     r"--output-dir|-P|--directory-prefix|--warc|--save-cookies|--cookie-jar|-c$"
+)
+_READER_RUNS = {
+    "rg": r"--pre|--hostname-bin",
+    "ag": r"--pager",
+    "ack": r"--pager|--ackrc",
+    "delta": r"--pager",
+    "man": r"-[A-Za-z]*[PHC]|--pager|--html|--config-file",
+    "sort": r"--compress-pro",
+    "xmllint": r"--shell",
+    "less": r"-[kK]|--lesskey",
+}
+_TAR_ODD = (
+    "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script", "--new-volume-script",
+    "--rsh-command", "--rmt-command", "--listed-incremental", "--recursive-unlink",
+)  # fmt: skip
+_UNPACKS = names("tar bsdtar unzip git cp rsync 7z 7za unrar cpio pax gh hg svn")
+_KNOWN_MODULES = names(
+    "pytest unittest pip venv build http.server json.tool compileall py_compile mypy ruff black isort flake8 pylint coverage "
+    "tox nox twine wheel virtualenv ensurepip zipfile tarfile calendar site platform sysconfig this django flask uvicorn "
+    "gunicorn alembic pre_commit pipx poetry tabnanny dis ast tokenize base64 gzip sphinx mkdocs jupyter ipykernel"
 )
 _GIT_CONFIG = re.compile(
     r"config (--local )?(user\.(name|email|signingkey)|color\.\w+|core\.(autocrlf|eol|filemode|ignorecase|quotepath|abbrev)|"

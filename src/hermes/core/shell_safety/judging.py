@@ -71,6 +71,7 @@ class Judging:
         self._fetches = False
         self._written: set[str] = set()
         self._wrote_files = False
+        self._wrote_links = False
         self._scripts = 0
 
     def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> Ends:
@@ -150,9 +151,20 @@ class Judging:
         except (OSError, ValueError, RuntimeError):
             return False
 
+    def real(self, path: str) -> str:
+        """The real path; NOWHERE where it cannot be told."""
+        if self._site.resolve is None:
+            return normal(path)
+        try:
+            return self._site.resolve(path)
+        except (OSError, ValueError, RuntimeError):
+            return NOWHERE
+
     def leads_out(self, text: str) -> bool:
         """Whether a text names a place outside of the workspace, or one that needs a question."""
         folders = frozenset({self._site.folder})
+        if len(text) < 300 and not re.search(r"\s", text) and places.runs_by_itself(normal(text), self._site.home):
+            return True
         return any(self._is_odd_place(one, folders) for one in path_tokens(text)) or self.names_secret(
             Word(text), folders
         )
@@ -194,6 +206,11 @@ class Judging:
 
     def softly_written(self, path: str, *, may_be_temporary: bool = False) -> None:
         place = normal(path)
+        folder = posixpath.dirname(place)
+        if self._wrote_links and folder not in ("", self._site.folder, self._site.workspace):
+            self.ask(Danger.OUTSIDE)  # a link that was unpacked a moment ago may lead anywhere
+        if any(mark in folder for mark in _GLOB_MARKS):
+            self.ask(Danger.OUTSIDE)  # the pattern may match such a link
         real = place
         if self._site.resolve is not None and place.startswith("/"):
             try:
@@ -300,7 +317,7 @@ class Judging:
         self.changes()
         if places.HERMES.search(source):
             self.ask(Danger.HERMES_HOME)
-        if not code.judge_python(source, self._code_leads_out):
+        if not code.judge_python(source, self._code_leads_out, self.module):
             self.ask(Danger.CODE)
 
     def _code_leads_out(self, text: str) -> bool:
@@ -341,8 +358,18 @@ class Judging:
         if content is not None and not code.is_plain_script(content, self._code_leads_out):
             self.ask(Danger.CODE)
 
+    def module(self, name: str) -> None:
+        """A module of Python: a file of the folder by that name is code that runs."""
+        path = name.replace(".", "/")
+        for folder in {self._site.folder, self._site.workspace}:
+            for file in (f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py"):
+                self.code_file(f"{folder}/{file}" if folder else file)
+
     def wrote_files(self) -> None:
         self._wrote_files = True
+
+    def wrote_links(self) -> None:
+        self._wrote_links = True
 
     def noted(self, path: str) -> None:
         """Remember a file that this command may change before a later part runs it."""
@@ -437,7 +464,9 @@ def option_text(words: Sequence[Word], *wanted: str) -> str:
 _TOKEN = re.compile(
     r"(?:^-{1,2}[A-Za-z-]{0,3}|^|(?<=[=:,\s\"'()<>|;&{}\[\]@+!`]))((?:/|~|\.\.(?=/|$|[\s\"'():;,<>|&]))[^\s\"'():;,<>|&]*)"
 )
-_UPWARD = re.compile(r"(?:^|[=:,\s\"'(])([\w.@%+-][^\s\"'():;,<>|&=]*/\.\.(?=/|$|[\s\"'():;,<>|&])(?:/[^\s\"'():;,<>|&]*)?)")
+_UPWARD = re.compile(
+    r"(?:^|[=:,\s\"'(])([\w.@%+-][^\s\"'():;,<>|&=]*/\.\.(?=/|$|[\s\"'():;,<>|&])(?:/[^\s\"'():;,<>|&]*)?)"
+)
 
 
 def path_tokens(text: str) -> list[str]:

@@ -89,6 +89,8 @@ class Walk:
                     return Ends(folders, folders)
                 case "test_command":
                     self._here = folders
+                    if re.search(r"-v\s+(?!\w+(\s|$))", self._text(node)):
+                        self._judging.ask(Danger.UNJUDGED)  # the name of a variable may hold a command
                     self._words.arithmetic(node)
                     return Ends(folders, folders)
                 case "negated_command":
@@ -271,10 +273,26 @@ class Walk:
         start = next((one for one in redirect.children if one.type == "heredoc_start"), None)
         is_quoted = start is not None and self._text(start)[:1] in ("'", '"')
         if not is_quoted and re.search(r"\$[({\[]|`", body):
-            escaped = body.replace('"', '\\"')
-            self._judging.text(f'echo "{escaped}"', self._depth + 1, folders)
+            self._document_body(redirect)
             return Feed(is_piped=True, text=None)
         return Feed(is_piped=True, text=body if is_quoted or "$" not in body else None)
+
+    def _document_body(self, redirect: Node) -> None:
+        """Judge what runs inside a here-document; what the tree does not show there is not understood."""
+        body = next((one for one in redirect.children if one.type == "heredoc_body"), None)
+        if body is None:
+            self._judging.ask(Danger.UNJUDGED)
+            return
+        rest, at = [], body.start_byte
+        for child in body.children:
+            if child.type in ("heredoc_content",):
+                continue
+            rest.append(self._source[at : child.start_byte])
+            at = child.end_byte
+            self._words.words(child)
+        rest.append(self._source[at : body.end_byte])
+        if re.search(rb"(?<!\\)(?:\$[({\[]|`)", b" ".join(rest)):
+            self._judging.ask(Danger.UNJUDGED)
 
     def _herestring(self, redirect: Node) -> Feed:
         words = [word for child in redirect.children if child.is_named for word in self._words.words(child)]
