@@ -176,7 +176,7 @@ class CommandRun:
         texts = [word.text for word in words]
         name = "mkfs" if program.startswith(("mkfs.", "newfs_")) else program
         name = "pip" if re.fullmatch(r"pip[\d.]+", name) else name
-        found = {rule.danger for rule in dangerous.RULES if name in rule.programs and rule.test(texts)}
+        found = {rule.danger for rule in dangerous.rules_of(name) if rule.test(texts)}
         if found & {Danger.SERVICES, Danger.KILL} and any("hermes" in text.lower() for text in texts):
             found.add(Danger.GATEWAY)
         for danger in found:
@@ -748,7 +748,12 @@ class CommandRun:
         if len(rest) < len(words) and reading.only_reads("git", rest):
             return
         kept: list[Word] = []
-        verb = next((word.text for word in rest if not word.text.startswith("-")), "")
+        at = 0
+        while at < len(rest) and rest[at].text.startswith("-"):
+            at += 2 if rest[at].text in ("-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env") else 1
+        verb = rest[at].text if at < len(rest) else ""
+        if any(re.match(_GIT_BEFORE, word.text) for word in rest[:at]):
+            self._ask(Danger.UNJUDGED)
         at = 0
         while at < len(rest):
             text = rest[at].text
@@ -1000,8 +1005,9 @@ _GIT_PLAIN = re.compile(
     r"protocol\.version=|gc\.auto=|diff\.(renames|algorithm|context)=|pull\.rebase=|column\.|http\.(version|postbuffer)=)"
 )
 _SSH_TAKES_VALUE = names("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B")
+_GIT_BEFORE = r"-c|-p$|--paginate|--config-env|--exec-path"
 _GIT_RUNS = (
-    r"(?i)(-c|--config-env|--exec-path|--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|--open-files-in-pager|--template|"
+    r"(?i)(--config-env|--exec-path|--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|--open-files-in-pager|--template|"
     r"--tool|--extcmd|-x$|--sequence-editor|--unsafe-paths|--to-command|--smtp|ext::|fd::|-O\S|--separate-git-dir|--reference)(=|$|.)"
 )
 _GIT_VERBS = names(

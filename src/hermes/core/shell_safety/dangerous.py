@@ -315,3 +315,12 @@ RULES: tuple[Rule, ...] = (
     rule("git", Danger.UNJUDGED, both(has("rebase"), flag("x", "--exec"))),
     rule("sqlite3 psql mysql mariadb", Danger.UNJUDGED, matches(r"(^|\n)\s*(\.(shell|system)\b|\\!|system\s)")),
 )
+
+_BY_PROGRAM: dict[str, list[Rule]] = {}
+for _rule in RULES:
+    for _program in _rule.programs:
+        _BY_PROGRAM.setdefault(_program, []).append(_rule)
+
+
+def rules_of(program: str) -> Sequence[Rule]:
+    return _BY_PROGRAM.get(program, ())

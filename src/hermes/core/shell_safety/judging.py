@@ -72,6 +72,7 @@ class Judging:
         self._written: set[str] = set()
         self._wrote_files = False
         self._wrote_links = False
+        self._is_activation = False
         self._scripts = 0
 
     def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> Ends:
@@ -340,6 +341,12 @@ class Judging:
         if content is None:
             self.ask(Danger.CODE)
             return
+        if _ACTIVATION.search(place) and is_shell:
+            # It sets PATH, which is what it is for; everything else in it is judged as usual.
+            self._is_activation = True
+            self.text(content, depth + 1, folders)
+            self._is_activation = False
+            return
         first = content.partition("\n")[0]
         runs_in_shell = _SHELL_LINE.match(first) is not None if first.startswith("#!") else True
         if is_shell or runs_in_shell:
@@ -367,6 +374,10 @@ class Judging:
 
     def wrote_files(self) -> None:
         self._wrote_files = True
+
+    def may_set(self, name: str) -> bool:
+        """Whether this variable may be set here: a virtual environment is made to change where programs are found."""
+        return self._is_activation and name in ("PATH", "PS1", "PYTHONHOME")
 
     def wrote_links(self) -> None:
         self._wrote_links = True
@@ -482,6 +493,8 @@ def path_tokens(text: str) -> list[str]:
 
 
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)[^\s\"']*")
+_ACTIVATION = re.compile(r"/[\w.-]*env[\w.-]*/bin/activate$")
+_EVALUATES = 'eval "$_OLD"'
 _GLOB_MARKS = "*?["
 _TEMPORARY = re.compile(r"^/tmp/[^/]+\.\w+$")
 _SHELL_LINE = re.compile(r"#!\s*\S*?(?:env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|z|k|a)?sh\b")

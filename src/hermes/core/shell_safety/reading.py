@@ -67,7 +67,7 @@ READERS: dict[str, Reader] = {
         ("lsof", "D", ""),
         ("fd fdfind", "xX", "--exec --exec-batch"),
         ("xxd", "r", "--revert"),
-        ("hash", "prd", ""),
+        ("hash", "p", ""),
         ("top htop", "w", ""),
         ("dmesg", "CcDEn", "--clear --read-clear --console-off --console-on --console-level"),
         ("journalctl", "", "--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --relinquish-var"),

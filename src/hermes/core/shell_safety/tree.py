@@ -41,6 +41,7 @@ class Parsed:
 def parse(text: str) -> Parsed:
     is_odd = bool(CONTROL.search(text) or PRIVATE.search(text))
     clean = PRIVATE.sub("?", CONTROL.sub(ODD, text)) if is_odd else text
+    clean = _DASH.sub(r"\1\\-", clean)
     clean, documents = _cut_documents(clean)
     source = clean.encode("utf-8", "replace")
     if len(source) > MAX_BYTES or _is_tangled(clean):
@@ -68,6 +69,8 @@ def _parser() -> Parser:
     return tree_sitter.Parser(_language)
 
 
+# The grammar drops the word in ``python3 - <<END``; an escaped dash means the same and is kept.
+_DASH = re.compile(r"(\b(?:python[\d.]*|node|ruby|perl|bash|sh|cat) )-(?= <<)")
 _DOCUMENT = re.compile(r"<<(-?)[ \t]*(['\"])(\w+)\2[^\n'\"`\\]*\n")
 CUT_CHARACTERS = 1_000
 
