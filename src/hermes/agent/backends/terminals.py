@@ -99,6 +99,10 @@ class Terminals:
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _BackgroundCommand] = {}
 
+    def approvals_mode(self) -> str:
+        """Which commands ask first: see ``approvals.mode``."""
+        return self._config().approvals.mode
+
     async def run(self) -> None:
         """Probe sandboxes and delete old outputs periodically, until cancelled."""
         if "docker" in (self._config().terminal.backend.value, self._config().terminal.others.value):

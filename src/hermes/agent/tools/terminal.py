@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
+import stat
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
-from hermes.agent.backends.base import BackendName
+from hermes.agent.backends.base import Backend, BackendName
 from hermes.agent.backends.lease import in_shell
 from hermes.agent.backends.output import as_text
 from hermes.agent.backends.terminals import TerminalCommand, Terminals, check_length
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
-from hermes.core.shell_safety.judge import Danger, judge
+from hermes.core.roles import PersonRole
+from hermes.core.shell_safety.judge import Danger, Verdict, judge
 from hermes.store import processes
 from hermes.store.db import Tx
 
@@ -25,6 +27,7 @@ CALL_SECONDS = MAX_SECONDS + 60.0
 FIRST_BYTES = 8_000
 LAST_BYTES = 12_000
 AT_ONCE_SECONDS = 0.5
+MAX_SCRIPT_BYTES = 30_000
 
 
 def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> ApprovalNeed | None:
@@ -32,20 +35,59 @@ def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> Ap
     backend = ctx.parts.get(Terminals).backend(ctx)
     check_length(command)  # before it is read word by word
     start_in = ctx.inside(folder or ".")
-    verdict = judge(command, touches_host=backend.touches_host, folder=str(start_in), home=str(Path.home()))
+    is_here = backend.touches_host and backend.shares_files
+    verdict = judge(
+        command,
+        touches_host=backend.touches_host,
+        folder=str(start_in),
+        home=str(Path.home()),
+        workspace=str(ctx.workspace.resolve()),
+        resolve=os.path.realpath if is_here else None,
+        read=read_script if is_here else None,
+    )
+    return need_for(ctx, backend, verdict, command, start_in)
+
+
+def need_for(ctx: ToolContext, backend: Backend, verdict: Verdict, command: str, start_in: Path) -> ApprovalNeed | None:
+    """The question that follows from a verdict and from ``approvals.mode``. ToolError for what is refused."""
     if verdict.is_refused:
         raise ToolError(f"{verdict.refusal} Do not try it in another form.")
+    mode = ctx.parts.get(Terminals).approvals_mode()
+    if mode == "off" and ctx.role is PersonRole.OWNER:
+        return None
+    if mode == "all":
+        verdict = verdict.with_danger(Danger.EVERY)
+    elif mode == "unknown" and backend.touches_host and not verdict.only_reads and not verdict.asks:
+        verdict = verdict.with_danger(Danger.NOT_ONLY_READING)
     says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
     if not verdict.asks and not says_home:
         return None
-    if says_home and Danger.HERMES_HOME not in verdict.dangers:
-        verdict = replace(verdict, dangers=(*verdict.dangers, Danger.HERMES_HOME))
+    if says_home:
+        verdict = verdict.with_danger(Danger.HERMES_HOME)
     return ApprovalNeed(
         verdict.describe(ctx.words),
         touches_host=backend.touches_host,
         subject="" if says_home else verdict.subject(backend.name),
         where=backend.where(start_in, ctx.words),
     )
+
+
+def read_script(path: str) -> str | None:
+    """The text of a script that a command would run; None for what is no plain file, too long or no text."""
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            data = file.read(MAX_SCRIPT_BYTES + 1)
+    except (OSError, ValueError):
+        return None
+    if len(data) > MAX_SCRIPT_BYTES or b"\0" in data:
+        return None
+    return data.decode("utf-8", "replace")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe would keep the judge waiting for its writer
 
 
 def names_home(ctx: ToolContext, command: str) -> bool:

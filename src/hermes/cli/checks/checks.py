@@ -54,6 +54,9 @@ def examine(home: Path, command: str) -> list[Finding]:
             *_outside_checks(home, loaded, command, facts),
             people_check(store, loaded.config, command),
         ]
+    if loaded.config.approvals.mode == "off":
+        cure = f"{command} config set approvals.mode dangerous"
+        findings.append(Finding("approvals", "hint", f"off: the owner's commands run without a question → {cure}"))
     return [*findings, service_check(facts)]
 
 

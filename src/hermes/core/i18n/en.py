@@ -505,7 +505,9 @@ class Texts:
     DANGER_POWER = "It shuts this machine down or restarts it."
     DANGER_CONTAINER = "It starts a container that can reach this machine, or removes one with its data."
     DANGER_DATABASE = "It drops or empties a database."
-    DANGER_SYSTEM_FILES = "It writes to the system's own folders, or to a file that other programs run or obey by themselves."
+    DANGER_SYSTEM_FILES = (
+        "It writes to the system's own folders, or to a file that other programs run or obey by themselves."
+    )
     DANGER_NETWORK = "It changes the network or the firewall of this machine, or opens it to others."
     DANGER_KERNEL = "It changes the kernel or mounts."
     DANGER_REMOTE = "It runs a command on another machine."

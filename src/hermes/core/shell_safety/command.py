@@ -326,8 +326,8 @@ class CommandRun:
             self.judge(inner, level + 1)
             return
         if program in running.FED_BY_PIPE and inner:
-            text = self._feed.text
-            inner = (*inner, *([Word(one) for one in text.split()] if text is not None else [Word(SPLITS)]))
+            given = self._feed.text
+            inner = (*inner, *([Word(one) for one in given.split()] if given is not None else [Word(SPLITS)]))
             if posixpath.basename(inner[0].text) in ("rm", "unlink", "rmdir", "shred"):
                 self._ask(Danger.DELETE_TREE)
         if (
@@ -835,7 +835,7 @@ class CommandRun:
                     self._ask(Danger.UNJUDGED)
             if not is_verb and posixpath.basename(text) in running.DANGEROUS_NAMES and program not in _FILE_TOOLS:
                 self._ask(Danger.UNJUDGED)
-                self._judging.trial(words[number:], self._folders, level)
+                self._judging.trial(words[number : number + 50], self._folders, level)
             elif (
                 re.search(r"\s|=", text)
                 and running.NAMES_IN_TEXT.search(text)

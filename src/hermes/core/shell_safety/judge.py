@@ -78,10 +78,16 @@ def judge(
 
 
 def judge_python(
-    source: str, *, touches_host: bool = True, folder: str = "", home: str = "", resolve: Resolve | None = None
+    source: str,
+    *,
+    touches_host: bool = True,
+    folder: str = "",
+    home: str = "",
+    resolve: Resolve | None = None,
+    read: Read | None = None,
 ) -> Verdict:
     """Judge a piece of Python by the rule of ``python3 -c``."""
-    judging = Judging(Site(folder, folder, home.rstrip("/"), frozenset(), resolve, None))
+    judging = Judging(Site(folder, folder, home.rstrip("/"), frozenset(), resolve, read))
     judging.python(source)
     return _verdict(judging, touches_host=touches_host)
 

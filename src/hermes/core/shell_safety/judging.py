@@ -16,6 +16,7 @@ from hermes.core.shell_safety.words import Word, braces
 DEEPEST = 8
 MAX_FOLDERS = 8
 MAX_SCRIPTS = 8
+MAX_TRIALS = 4
 NOWHERE = "\ue0fe"
 """A folder that is not known."""
 
@@ -74,6 +75,7 @@ class Judging:
         self._wrote_links = False
         self._is_activation = False
         self._scripts = 0
+        self._trials = 0
 
     def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> Ends:
         """Judge a whole command line, one handed to another shell included."""
@@ -388,7 +390,8 @@ class Judging:
 
     def trial(self, words: Sequence[Word], folders: frozenset[str], depth: int) -> None:
         """A program that is not known may run these words: what nobody may do is asked about, not refused."""
-        if self._is_trial:
+        self._trials += 1
+        if self._is_trial or self._trials > MAX_TRIALS:
             return
         other = Judging(self._site, is_trial=True)
         other.hard(posixpath.basename(words[0].text), words[1:], folders)

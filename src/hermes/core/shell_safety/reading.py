@@ -45,6 +45,7 @@ _PLAIN = (
     "lsattr getfacl getcap bat exa eza mediainfo xxhsum last lastlog lslogins ipcs runlevel acpi "
     "type bc netstat fc-list locate mlocate plocate duf dust procs"
 )
+_DOCKER = names("ps images logs inspect version info stats top port diff history search events ls")
 READERS: dict[str, Reader] = {
     **{name: Reader() for name in _PLAIN.split()},
     **_rows(
@@ -151,7 +152,6 @@ for _name in ("gawk", "mawk", "nawk"):
 for _name in ("pnpm", "yarn"):
     READERS[_name] = READERS["npm"]
 
-_DOCKER = names("ps images logs inspect version info stats top port diff history search events ls")
 _TAR_RUNS = r"--(to-command|checkpoint-action|use-compress-program|info-script|new-volume-script|rsh-command|rmt-command).*|-[IF].*|-\w*[IF]"
 _IP_CHANGES = r"add|a|del|delete|d|set|flush|f|change|chg|replace|exec|append|up|down|-b.*|-batch.*|--?force"
 

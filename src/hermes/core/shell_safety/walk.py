@@ -484,7 +484,8 @@ def literal_output(words: Sequence[Word], feed: Feed) -> str | None:
 
 _MOVES = re.compile(r"(?<![\w.-])(cd|pushd|popd)(?![\w-])|chdir|-C\b")
 _ARITHMETIC = re.compile(
-    r"\(\(.*?\)\)|\$\[[^]]*\]|\blet\s+[^;&|\n]*|\S+\s+-(?:eq|ne|lt|le|gt|ge)\s+\S+|\w+\[[^]]*\]|\$\{\w+:[^}]*\}",
+    r"\(\(.{0,300}?\)\)|\$\[[^]]{0,300}\]|\blet\s+[^;&|\n]{0,300}|(?<!\S)\S{1,200}\s+-(?:eq|ne|lt|le|gt|ge)\s+\S{1,200}|"
+    r"\b\w{1,60}\[[^]]{0,300}\]|\$\{\w{1,60}:(?![-=?+])[^}]{0,300}\}",
     re.DOTALL,
 )
 _READ_MOSTLY = re.compile(r"^/(usr|opt|lib|lib64|nix|bin)(/|$)")
