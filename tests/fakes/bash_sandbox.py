@@ -12,6 +12,14 @@ from pathlib import Path
 
 SECONDS = 20
 
+FILES = {
+    "/w/evil.sh": '#!/bin/sh\nrm -f "${1:-/victim}/f"; touch "${1:-/victim}/new"\n',
+    "/w/hook": "#!/bin/sh\ntouch /victim/by-hook\n",
+    "/w/evil.py": 'import os\nos.remove("/victim/f")\n',
+    "/w/evil.pl": 'unlink "/victim/f";\n',
+}
+"""Scripts of the sandbox as the judge may read them."""
+
 PREPARE = r"""
 mkdir -p /victim/sub /victim/empty /w/src /w/bin /home/u
 cd /w
@@ -54,7 +62,7 @@ def why_not() -> str:
 
 def changes_victim(form: str) -> bool:
     """Whether this form changes /victim or the .git of its folder. Its own shell is ended after three seconds."""
-    script = f"{PREPARE}\ntimeout -k 1 3 bash -c \"$FORM\" </dev/null >/dev/null 2>&1\n{CHECK}"
+    script = f'{PREPARE}\ntimeout -k 1 3 bash -c "$FORM" </dev/null >/dev/null 2>&1\n{CHECK}'
     done = subprocess.run(
         [*_bwrap(), "--setenv", "FORM", form, "bash", "-c", script],
         capture_output=True,
@@ -69,7 +77,17 @@ def changes_victim(form: str) -> bool:
 
 @functools.cache
 def _bwrap() -> tuple[str, ...]:
-    words = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--tmpfs", "/", "--ro-bind", "/usr", "/usr"]
+    words = [
+        "bwrap",
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--tmpfs",
+        "/",
+        "--ro-bind",
+        "/usr",
+        "/usr",
+    ]
     for name in ("bin", "sbin", "lib", "lib64", "lib32"):
         path = Path("/", name)
         if path.is_symlink():
