@@ -114,8 +114,14 @@ def contents(*folders: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 async def test_the_owners_agent_asks_before(
-    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, attempt: str
+    start: Start,
+    telegram: FakeTelegram,
+    model: FakeModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    attempt: str,
 ) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
     victim = prepared(tmp_path)
     name, arguments = ATTEMPTS[attempt]
     text = json.dumps(arguments).replace("@v", str(victim)).replace("@h", str(Path.home()))
