@@ -223,8 +223,10 @@ flock lock -c '@c'
 
 # Other spellings of the folder.
 SPELLINGS = (
-    "/victim", "/vic*", "/v[i]ctim", "/victi?", "//victim", "/./victim", "/w/../victim", "../victim", "/{victim,}", '"/victim"',
-    "/vic''tim", "/\\victim", "$'/\\x76ictim'", "$'\\057victim'", "~/../../victim", "$HOME/../../victim", "../w/../victim",
+    "/victim", "/vic*", "/v[i]ctim", "/victi?", "//victim", "/./victim", "/w/../victim", "../victim", "/{victim,}",
+    '"/victim"',
+    "/vic''tim", "/\\victim", "$'/\\x76ictim'", "$'\\057victim'", "~/../../victim", "$HOME/../../victim",
+    "../w/../victim",
     "./../victim", "${X-/victim}", "src/../../victim", "link/../victim", "/w/link",
 )  # fmt: skip
 SET_BEFORE = (
@@ -457,6 +459,9 @@ make -f - <<< 'a: ; touch /victim/new'
 printf 'a:\n\ttouch /victim/new\n' | make -f -
 printf 'a:\n\ttouch /victim/new\n' | make -f /dev/stdin
 cat evil.mk | make -f - V=/victim
+cat evil.mk | make -f- V=$PWD/../victim
+printf 'a:;touch /victim/new' | make --file=-
+printf 'a:;touch /victim/new' | make --makefile=/dev/stdin
 make --eval='a: ; touch /victim/new' a
 make X='$(shell touch /victim/new)' -f x.mk
 make SHELL=/bin/sh -f evil.mk V=/victim

@@ -25,7 +25,8 @@ mkdir -p /victim/sub /victim/empty /w/src /w/bin /home/u
 cd /w
 for n in f g run sub/x; do echo v > /victim/$n; done
 chmod +x /victim/run
-echo notes > notes.txt; echo a > src/a.txt; printf '/victim/f\n' > list; : > lock; echo 'all: ;' > x.mk; echo 'int x;' > x.c
+echo notes > notes.txt; echo a > src/a.txt; printf '/victim/f\n' > list; : > lock
+echo 'all: ;' > x.mk; echo 'int x;' > x.c
 printf 'a:\n\ttouch $(V)/made-by-make\n' > evil.mk
 printf '#!/bin/sh\nrm -f "${1:-/victim}/f"; touch "${1:-/victim}/new"\n' > evil.sh
 printf '#!/bin/sh\ntouch /victim/by-hook\n' > hook

@@ -283,7 +283,8 @@ EVERYDAY = [*ONE_LINE, *SEVERAL_LINES]
 SCRIPTS = {
     "scripts/run.sh": "#!/bin/bash\nset -e\nnpm ci\nnpm test\n",
     "script.py": "import json\nprint(json.dumps({}))\n",
-    "manage.py": "import sys\nfrom django.core.management import execute_from_command_line\nexecute_from_command_line(sys.argv)\n",
+    "manage.py": "import sys\nfrom django.core.management import "
+    "execute_from_command_line\nexecute_from_command_line(sys.argv)\n",
     "index.js": "const express = require('express')\nexpress().listen(3000)\n",
     ".venv/bin/activate": "",
 }

@@ -166,7 +166,7 @@ def _no_question(tx: Tx) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("mode", "command", "is_asked"),
+    "mode, command, is_asked",
     [
         ("dangerous", "touch a", False),
         ("unknown", "touch a", True),

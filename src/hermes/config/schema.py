@@ -249,7 +249,8 @@ class CheckpointsConfig:
 class ApprovalsConfig:
     mode: str = setting(
         "dangerous",
-        "which commands ask first: `dangerous`, `unknown` (all that are not known to only read), `all`, `off` (the owner's alone)",
+        "which commands ask first: `dangerous`, `unknown` (all that are not known to only read), `all`, `off` "
+        "(the owner's alone)",
         choices=("dangerous", "unknown", "all", "off"),
     )
     timeout_seconds: float = setting(

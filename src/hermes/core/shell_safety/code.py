@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hermes.core.shell_safety.places import names
+
+if TYPE_CHECKING:
+    import ast
 
 MAX_CODE = 50_000
 
@@ -52,26 +56,32 @@ INTERPRETERS: dict[str, tuple[str, ...]] = {
 """Interpreters, and the options behind which code stands."""
 
 _SAFE_MODULES = names(
-    "json sys math re datetime time collections itertools functools string textwrap statistics random decimal fractions "
-    "typing dataclasses enum operator platform calendar pprint uuid hashlib base64 binascii struct csv difflib unicodedata "
-    "bisect heapq copy numbers cmath secrets html locale keyword token tokenize ast dis types abc contextlib io pathlib "
+    "json sys math re datetime time collections itertools functools string textwrap statistics random decimal "
+    "fractions "
+    "typing dataclasses enum operator platform calendar pprint uuid hashlib base64 binascii struct csv difflib "
+    "unicodedata "
+    "bisect heapq copy numbers cmath secrets html locale keyword token tokenize ast dis types abc contextlib io "
+    "pathlib "
     "zlib colorsys array sysconfig __future__ email.utils urllib.parse ipaddress zoneinfo graphlib reprlib tomllib"
 )
 _SAFE_ATTRIBUTES_OF_SYS = names(
     "version version_info argv path platform maxsize executable byteorder stdin stdout stderr exit getsizeof prefix "
-    "getrecursionlimit modules_ implementation getdefaultencoding float_info int_info base_prefix flags"
+    "getrecursionlimit implementation getdefaultencoding float_info int_info base_prefix flags"
 )
 _BAD_NAMES = names(
-    "exec eval compile __import__ getattr setattr delattr globals locals vars breakpoint memoryview __builtins__ __loader__ "
-    "help input exit_ type_ __spec__"
+    "exec eval compile __import__ getattr setattr delattr globals locals vars breakpoint memoryview __builtins__ "
+    "__loader__ "
+    "help input __spec__"
 )
 _FINE_DUNDERS = names(
     "__version__ __file__ __doc__ __name__ __dict__ __len__ __main__ __all__ __path__ __init__ __str__ __repr__"
 )
 _BAD_ATTRIBUTES = names(
-    "unlink rmdir rename replace_ touch mkdir chmod lchmod symlink_to hardlink_to link_to write_text write_bytes open "
-    "rmtree remove_ removedirs system popen spawn spawnl spawnv execv execve fork kill modules setprofile settrace addaudithook "
-    "home expanduser cwd absolute resolve parent parents walk _getframe meta_path path_hooks modules displayhook excepthook "
+    "unlink rmdir rename touch mkdir chmod lchmod symlink_to hardlink_to link_to write_text write_bytes open "
+    "rmtree removedirs system popen spawn spawnl spawnv execv execve fork kill modules setprofile settrace "
+    "addaudithook "
+    "home expanduser cwd absolute resolve parent parents walk _getframe meta_path path_hooks modules displayhook "
+    "excepthook "
     "ctypes os subprocess shutil builtins loader f_globals f_builtins gi_frame cr_frame tb_frame func_globals mro"
 )
 
@@ -145,17 +155,13 @@ def judge_python(code: str, leads_out: Callable[[str], bool], imports: Callable[
                 return False
             case _:
                 pass
-        if isinstance(node, ast.Name) and node.id == "open" and isinstance(node.ctx, ast.Load):
-            # ``f = open`` would hide what is opened; a call was looked at above.
-            foreign.add("open")
         waiting.extend(ast.iter_child_nodes(node))
     return _opens_are_calls(tree)
 
 
-def _opens_are_calls(tree: object) -> bool:
+def _opens_are_calls(tree: ast.AST) -> bool:
     import ast
 
-    assert isinstance(tree, ast.AST)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return all(
         id(node) in called
@@ -181,12 +187,13 @@ def _is_fine_module(name: str) -> bool:
 
 
 _RISKY_PACKAGES = names(
-    "requests httpx aiohttp urllib3 paramiko fabric invoke sh plumbum pexpect psutil docker boto3 hermes cffi pip setuptools "
-    "distutils _posixsubprocess numpy_ tree_sitter joblib dill cloudpickle keyring"
+    "requests httpx aiohttp urllib3 paramiko fabric invoke sh plumbum pexpect psutil docker boto3 hermes cffi "
+    "pip setuptools "
+    "distutils _posixsubprocess tree_sitter joblib dill cloudpickle keyring"
 )
 
 
-def _root_name(node: object) -> str:
+def _root_name(node: ast.AST) -> str:
     import ast
 
     while isinstance(node, ast.Attribute):
@@ -194,21 +201,19 @@ def _root_name(node: object) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _has_plain_arguments(call: object, leads_out: Callable[[str], bool]) -> bool:
+def _has_plain_arguments(call: ast.Call, leads_out: Callable[[str], bool]) -> bool:
     """Literals only: what is computed may be any path."""
     import ast
 
-    assert isinstance(call, ast.Call)
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     return all(
         isinstance(one, ast.Constant) and not (isinstance(one.value, str) and leads_out(one.value)) for one in given
     )
 
 
-def _is_plain_open(call: object, leads_out: Callable[[str], bool]) -> bool:
+def _is_plain_open(call: ast.Call, leads_out: Callable[[str], bool]) -> bool:
     import ast
 
-    assert isinstance(call, ast.Call)
     if not call.args:
         return False
     path = call.args[0]
@@ -226,11 +231,10 @@ def _is_plain_open(call: object, leads_out: Callable[[str], bool]) -> bool:
     return is_read and isinstance(path, ast.Name)
 
 
-def _is_plain_write(node: object, leads_out: Callable[[str], bool]) -> bool:
+def _is_plain_write(node: ast.Attribute, leads_out: Callable[[str], bool]) -> bool:
     """``Path('out.txt').write_text``: the path stands there."""
     import ast
 
-    assert isinstance(node, ast.Attribute)
     if node.attr not in _WRITES:
         return False
     match node.value:
@@ -241,16 +245,20 @@ def _is_plain_write(node: object, leads_out: Callable[[str], bool]) -> bool:
 
 
 _FINE_WORDS = names(
-    "console log JSON stringify parse Math max min floor ceil round abs sqrt pow random PI process version versions argv "
+    "console log JSON stringify parse Math max min floor ceil round abs sqrt pow random PI process version "
+    "versions argv "
     "length map filter reduce forEach join split push slice concat includes indexOf keys values entries Object Array "
-    "String Number Boolean Date now toISOString toString toFixed const let var function return if else for of in new true "
+    "String Number Boolean Date now toISOString toString toFixed const let var function return if else for of in "
+    "new true "
     "false null undefined typeof print say puts p echo printf sprintf int float str len size each do end lc uc ucfirst "
     "reverse sort keys scalar while my our undef nil self upto times to_s to_i upcase downcase RUBY_VERSION phpversion "
-    "PHP_VERSION PHP_EOL strlen strtoupper strtolower count array date n t r s i j k x y z a b c d e f g v if unless and or not"
+    "PHP_VERSION PHP_EOL strlen strtoupper strtolower count array date n t r s i j k x y z a b c d e f g v if "
+    "unless and or not"
 )
 _STRINGS = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n$#`]|\\.)*\"")
 _SUBSTITUTION = re.compile(
-    r"(?<![\w$@%])(?:s|tr|y)([/|#,!])(?:(?!\1)[^\\`$@(]|\\.|\$(?=\1))*\1(?:(?!\1)[^\\`@(]|\\.)*\1[gimsx]*(?=\s*(?:;|$|\}))"
+    r"(?<![\w$@%])(?:s|tr|y)([/|#,!])(?:(?!\1)[^\\`$@(]|\\.|\$(?=\1))*\1(?:(?!\1)[^\\`@(]|"
+    r"\\.)*\1[gimsx]*(?=\s*(?:;|$|\}))"
 )
 
 
@@ -269,9 +277,12 @@ def is_plain_code(code: str, leads_out: Callable[[str], bool]) -> bool:
 
 
 _RISKY_SCRIPT = re.compile(
-    r"rmtree|\bos\.(remove|unlink|rmdir|rename|replace|system|popen|exec|spawn|kill|chmod|chown|symlink|link|truncate|fork)|"
-    r"\.unlink\(|\.rmdir\(|shutil\.(move|copy|rmtree|chown)|subprocess|Popen|pty\.|ctypes|child_process|execSync|execFile|"
-    r"\bfs\.(rm|unlink|write|append|rename|chmod|cp|copy)|FileUtils|\bunlink\b|\bsystem\b\s*[(\"']|\bexec\b\s*[(\"']|\bqx\b|`|"
+    r"rmtree|\bos\.(remove|unlink|rmdir|rename|replace|system|popen|exec|spawn|kill|chmod|chown|symlink|link|"
+    r"truncate|fork)|"
+    r"\.unlink\(|\.rmdir\(|shutil\.(move|copy|rmtree|chown)|subprocess|Popen|pty\.|ctypes|child_process|execSync|"
+    r"execFile|"
+    r"\bfs\.(rm|unlink|write|append|rename|chmod|cp|copy)|FileUtils|\bunlink\b|\bsystem\b\s*[(\"']|"
+    r"\bexec\b\s*[(\"']|\bqx\b|`|"
     r"shell_exec|passthru|proc_open|Deno\.(run|Command|remove|writeText)|\beval\b|__import__|importlib|marshal|pickle|"
     r"b64decode|fromhex|\.hermes|HERMES|socket\.|/etc/|/proc/|\.ssh|environ|rmdir"
 )

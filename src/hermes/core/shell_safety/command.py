@@ -133,7 +133,7 @@ class CommandRun:
             case "sed":
                 self._sed(words)
             case "awk" | "gawk" | "mawk" | "nawk":
-                self._awk(words)
+                self._ask(Danger.UNJUDGED)  # it runs programs, writes files, or cannot be told
             case "cp":
                 self._copy(words, level)
             case "curl" | "wget":
@@ -154,23 +154,16 @@ class CommandRun:
         return same
 
     def _reader(self, program: str, words: Sequence[Word]) -> None:
-        """A reader changes nothing; what it shows may still be secret."""
-        is_deep = program in ("grep", "egrep", "rg", "ag", "ack") and (
-            program in ("rg", "ag", "ack") or dangerous.recursive([word.text for word in words])
-        )
-        if is_deep:
-            home = self._judging.site.home
-            for word in words[1:]:
-                for path in self._judging.paths(word.text, self._folders) if not word.text.startswith("-") else ():
-                    place = normal(path)
-                    if (home and (place == home or home.startswith(f"{place.rstrip('/')}/"))) or place in (
-                        "~",
-                        "/root",
-                        "/home",
-                        "/proc",
-                        "/",
-                    ):
-                        self._ask(Danger.SECRETS)
+        """A reader changes nothing; what it shows may still be secret: all of a home, or a hidden folder in it."""
+        is_deep = program in ("rg", "ag", "ack") or dangerous.recursive([word.text for word in words])
+        if program not in ("grep", "egrep", "fgrep", "rg", "ag", "ack") or not is_deep:
+            return
+        home = self._judging.site.home or "~"
+        named = [word for word in words if not word.text.startswith("-")]
+        for place in (normal(path) for word in named[1:] for path in self._judging.paths(word.text, self._folders)):
+            is_above = f"{home}/".startswith(f"{place.rstrip('/')}/")
+            if is_above or place.startswith(f"{home}/.") or place in ("/root", "/home", "/proc"):
+                self._ask(Danger.SECRETS)
 
     def _rules(self, program: str, words: Sequence[Word]) -> None:
         texts = [word.text for word in words]
@@ -502,9 +495,8 @@ class CommandRun:
         rest = words[at:]
         if codes:
             for one in codes:
-                if not one.is_known and not (one.is_tame and not one.globs):
-                    if ("*" not in one.text and "?" not in one.text and "[" not in one.text) or not one.is_tame:
-                        self._ask(Danger.CODE)
+                if not one.is_tame or one.globs:
+                    self._ask(Danger.CODE)
                 if is_python:
                     self._judging.python(one.plain())
                 else:
@@ -528,23 +520,22 @@ class CommandRun:
         if not file.is_known:
             self._ask(Danger.CODE)
             return
-        if kind == "deno" or kind == "bun":
-            if file.text in (
-                "test",
-                "run",
-                "task",
-                "install",
-                "lint",
-                "fmt",
-                "check",
-                "build",
-                "add",
-                "x",
-                "dev",
-                "start",
-            ):
-                self._generic(kind, rest, level)
-                return
+        if (kind == "deno" or kind == "bun") and file.text in (
+            "test",
+            "run",
+            "task",
+            "install",
+            "lint",
+            "fmt",
+            "check",
+            "build",
+            "add",
+            "x",
+            "dev",
+            "start",
+        ):
+            self._generic(kind, rest, level)
+            return
         for path in self._judging.paths(file.text, self._folders):
             self._judging.code_file(path)
         self._scan(kind, rest[1:], level)
@@ -619,9 +610,6 @@ class CommandRun:
         if NOWHERE in self._folders:
             self._ask(Danger.OUTSIDE)
 
-    def _awk(self, words: Sequence[Word]) -> None:
-        self._ask(Danger.UNJUDGED)
-
     def _copy(self, words: Sequence[Word], level: int) -> None:
         texts = [word.text for word in words]
         named = [word for word in words if not word.text.startswith("-")]
@@ -673,37 +661,43 @@ class CommandRun:
             self._ask(Danger.SECRETS)
         skip: set[int] = set()
         for number, (option, value) in enumerate(pairwise(words)):
-            if option.text in (
-                "-d",
-                "-H",
-                "--header",
-                "--data",
-                "--data-raw",
-                "--json",
-                "-A",
-                "--user-agent",
-                "-X",
-                "-w",
-                "--write-out",
-                "-u",
-                "-e",
-                "--referer",
-                "--post-data",
-                "-b",
-                "--cookie",
-            ):
-                if value.is_tame:
-                    skip.add(number + 1)
             if (
-                option.text in ("-o", "--output", "-O", "--output-document", "-D", "--dump-header")
-                and program in ("curl", "wget")
-                and not (program == "curl" and option.text == "-O")
+                option.text
+                in (
+                    "-d",
+                    "-H",
+                    "--header",
+                    "--data",
+                    "--data-raw",
+                    "--json",
+                    "-A",
+                    "--user-agent",
+                    "-X",
+                    "-w",
+                    "--write-out",
+                    "-u",
+                    "-e",
+                    "--referer",
+                    "--post-data",
+                    "-b",
+                    "--cookie",
+                )
+                and value.is_tame
             ):
-                if value.is_tame and not value.globs:
-                    skip.add(number + 1)
-                    if value.text != "-":
-                        for path in self._judging.paths(value.text, self._folders):
-                            self._judging.written(path, may_be_temporary=True)
+                skip.add(number + 1)
+            if (
+                (
+                    option.text in ("-o", "--output", "-O", "--output-document", "-D", "--dump-header")
+                    and program in ("curl", "wget")
+                    and not (program == "curl" and option.text == "-O")
+                )
+                and value.is_tame
+                and not value.globs
+            ):
+                skip.add(number + 1)
+                if value.text != "-":
+                    for path in self._judging.paths(value.text, self._folders):
+                        self._judging.written(path, may_be_temporary=True)
         self._generic(program, [word for number, word in enumerate(words) if number not in skip], level)
 
     def _tar(self, words: Sequence[Word], level: int) -> None:
@@ -802,13 +796,14 @@ class CommandRun:
     def _generic(self, program: str, words: Sequence[Word], level: int) -> None:
         """A program that may change things: a word that leads out, is not known, or names a dangerous program asks."""
         self._judging.changes()
-        if self._feed.is_piped and program in running.READS_COMMANDS:
-            if not (program == "patch" or (program == "make" and "-f" not in [word.text for word in words])):
-                self._ask(Danger.UNJUDGED)
-        if self._feed.is_odd and program not in _TAKES_TEXT and program not in running.OWN_VERBS:
+        is_make = program in ("make", "gmake") and not any(
+            re.match(r"-\w*f|--f|--m|--ev|-E", word.text) for word in words
+        )
+        if self._feed.is_piped and program in running.READS_COMMANDS and program != "patch" and not is_make:
             self._ask(Danger.UNJUDGED)
-        if self._feed.text is not None and program not in _TAKES_TEXT and program not in running.OWN_VERBS:
-            if running.NAMES_IN_TEXT.search(self._feed.text) or self._judging.leads_out(self._feed.text):
+        if program not in _TAKES_TEXT and program not in running.OWN_VERBS:
+            fed = self._feed.text or ""
+            if self._feed.is_odd or running.NAMES_IN_TEXT.search(fed) or self._judging.leads_out(fed):
                 self._ask(Danger.UNJUDGED)
         if not self._is_home_folder():
             self._ask(Danger.OUTSIDE)
@@ -824,15 +819,21 @@ class CommandRun:
             is_verb = has_verb and not text.startswith("-")
             if is_verb:
                 has_verb = False
-            if may_be_unknown and not word.is_known:
-                if not word.is_tame or (
-                    word.globs
-                    and in_options
-                    and word.may_be_option()
-                    and program in _GLOB_IS_OPTION
-                    and not (program in _FILE_TOOLS and is_plain_name(word))
-                ):
-                    self._ask(Danger.UNJUDGED)
+            if (
+                may_be_unknown
+                and not word.is_known
+                and (
+                    not word.is_tame
+                    or (
+                        word.globs
+                        and in_options
+                        and word.may_be_option()
+                        and program in _GLOB_IS_OPTION
+                        and not (program in _FILE_TOOLS and is_plain_name(word))
+                    )
+                )
+            ):
+                self._ask(Danger.UNJUDGED)
             if not is_verb and posixpath.basename(text) in running.DANGEROUS_NAMES and program not in _FILE_TOOLS:
                 self._ask(Danger.UNJUDGED)
                 self._judging.trial(words[number : number + 50], self._folders, level)
@@ -929,12 +930,14 @@ def executed(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 
 
 _FOUND_PROGRAMS = re.compile(
-    r"^/(usr/)?(local/)?s?bin/[^/]+$|(^|/)(\.?v?env[\w.-]*|\.venv[\w.-]*)/bin/[^/]+$|(^|/)node_modules/\.bin/[^/]+$|(^|/)vendor/bin/[^/]+$|"
+    r"^/(usr/)?(local/)?s?bin/[^/]+$|(^|/)(\.?v?env[\w.-]*|\.venv[\w.-]*)/bin/[^/]+$|(^|"
+    r"/)node_modules/\.bin/[^/]+$|(^|/)vendor/bin/[^/]+$|"
     r"^/opt/[\w.-]+/bin/[^/]+$"
 )
 _LISTS = re.compile(r"|-V|--version|ls|list-sessions|-ls|-list|list|status|list-machines|-l")
 _BUILTINS = names(
-    "eval . source trap alias shopt set enable bind complete compgen compopt fc read mapfile readarray getopts let wait hash test "
+    "eval . source trap alias shopt set enable bind complete compgen compopt fc read mapfile readarray getopts "
+    "let wait hash test "
     "[ exit return printf"
 )
 _OWN_SETTINGS = names("pairing api-key people config model skills")
@@ -954,7 +957,7 @@ _CLUSTERS = {
     "ipython": "i",
 }
 _MODULES_THAT_RUN = names(
-    "timeit pdb code cProfile profile trace runpy idlelib bdb doctest_ this_ turtle webbrowser smtpd ftplib telnetlib "
+    "timeit pdb code cProfile profile trace runpy idlelib bdb turtle webbrowser smtpd ftplib telnetlib "
     "cgi pickle marshal ctypes IPython asyncio pty test"
 )
 _WRITES_FILES = names(
@@ -962,16 +965,19 @@ _WRITES_FILES = names(
 )
 _FILE_TOOLS = names("rm cp mv touch ln mkdir rmdir chmod chown install truncate tee cat")
 _GLOB_IS_OPTION = names(
-    "rm tar rsync chmod chown chgrp zip 7z git find sort scp ssh mv cp ln install rmdir unlink touch truncate dd tee find wget curl"
+    "rm tar rsync chmod chown chgrp zip 7z git find sort scp ssh mv cp ln install rmdir unlink touch truncate dd "
+    "tee find wget curl"
 )
 _TAKES_TEXT = names(
     "tee git patch dd tail split csplit gzip xz bzip2 zstd pbcopy xclip wl-copy xsel tar zip sponge mail sendmail pv"
 )
-_CURL_SENDS = r"-[a-zA-Z#]*[dFT]|--(data|form|upload-file|json|url-query|mail-|ftp-|quote|post)"
+_CURL_SENDS = r"-[a-zA-Z#]*[dFTb]|--cookie(=|$)|--(data|form|upload-file|json|url-query|mail-|ftp-|quote|post)"
 _WGET_SENDS = r"--(post|body|method|header=.*\bCookie)"
 _FETCH_ODD = (
-    r"-[a-zA-Z0-9#]*K|--config|--unix-socket|--abstract-unix-socket|--use-askpass|--execute|-e$|--libcurl|--trace|--engine|--plugin|"
-    r"--netrc-file|--cert|--key|--proxy|-x$|--preproxy|--socks|--resolve|--connect-to|--interface|--load-cookies|-i$|--input-file|"
+    r"-[a-zA-Z0-9#]*K|--config|--unix-socket|--abstract-unix-socket|--use-askpass|--execute|-e$|--libcurl|--trace|"
+    r"--engine|--plugin|"
+    r"--netrc-file|--cert|--key|--proxy|-x$|--preproxy|--socks|--resolve|--connect-to|--interface|--load-cookies|"
+    r"-i$|--input-file|"
     r"--output-dir|-P|--directory-prefix|--warc|--save-cookies|--cookie-jar|-c$"
 )
 _READER_RUNS = {
@@ -985,36 +991,48 @@ _READER_RUNS = {
     "less": r"-[kK]|--lesskey",
 }
 _TAR_ODD = (
-    "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script", "--new-volume-script",
+    "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script",
+    "--new-volume-script",
     "--rsh-command", "--rmt-command", "--listed-incremental", "--recursive-unlink",
 )  # fmt: skip
 _UNPACKS = names("tar bsdtar unzip git cp rsync 7z 7za unrar cpio pax gh hg svn")
 _KNOWN_MODULES = names(
-    "pytest unittest pip venv build http.server json.tool compileall py_compile mypy ruff black isort flake8 pylint coverage "
-    "tox nox twine wheel virtualenv ensurepip zipfile tarfile calendar site platform sysconfig this django flask uvicorn "
+    "pytest unittest pip venv build http.server json.tool compileall py_compile mypy ruff black isort flake8 "
+    "pylint coverage "
+    "tox nox twine wheel virtualenv ensurepip zipfile tarfile calendar site platform sysconfig this django flask "
+    "uvicorn "
     "gunicorn alembic pre_commit pipx poetry tabnanny dis ast tokenize base64 gzip sphinx mkdocs jupyter ipykernel"
 )
 _GIT_CONFIG = re.compile(
-    r"config (--local )?(user\.(name|email|signingkey)|color\.\w+|core\.(autocrlf|eol|filemode|ignorecase|quotepath|abbrev)|"
-    r"pull\.(rebase|ff)|push\.(default|autosetupremote)|init\.defaultbranch|merge\.(conflictstyle|ff)|rebase\.autostash|"
+    r"config (--local )?(user\.(name|email|signingkey)|color\.\w+|core\.(autocrlf|eol|filemode|ignorecase|"
+    r"quotepath|abbrev)|"
+    r"pull\.(rebase|ff)|push\.(default|autosetupremote)|init\.defaultbranch|merge\.(conflictstyle|ff)|"
+    r"rebase\.autostash|"
     r"fetch\.prune|branch\.\S+)( .*)?",
     re.IGNORECASE,
 )
 _GIT_PLAIN = re.compile(
-    r"(?i)(color\.|user\.|advice\.|log\.|core\.(quotepath|abbrev|autocrlf|longpaths)=|commit\.gpgsign=|init\.defaultbranch=|"
-    r"protocol\.version=|gc\.auto=|diff\.(renames|algorithm|context)=|pull\.rebase=|column\.|http\.(version|postbuffer)=)"
+    r"(?i)(color\.|user\.|advice\.|log\.|core\.(quotepath|abbrev|autocrlf|longpaths)=|commit\.gpgsign=|"
+    r"init\.defaultbranch=|"
+    r"protocol\.version=|gc\.auto=|diff\.(renames|algorithm|context)=|pull\.rebase=|column\.|http\.(version|"
+    r"postbuffer)=)"
 )
 _SSH_TAKES_VALUE = names("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B")
 _GIT_BEFORE = r"-c|-p$|--paginate|--config-env|--exec-path"
 _GIT_RUNS = (
-    r"(?i)(--config-env|--exec-path|--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|--open-files-in-pager|--template|"
-    r"--tool|--extcmd|-x$|--sequence-editor|--unsafe-paths|--to-command|--smtp|ext::|fd::|-O\S|--separate-git-dir|--reference)(=|$|.)"
+    r"(?i)(--config-env|--exec-path|--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|"
+    r"--open-files-in-pager|--template|"
+    r"--tool|--extcmd|-x$|--sequence-editor|--unsafe-paths|--to-command|--smtp|ext::|fd::|-O\S|--separate-git-dir|"
+    r"--reference)(=|$|.)"
 )
 _GIT_VERBS = names(
-    "add am apply archive bisect branch bundle checkout cherry-pick clean clone commit config describe diff fetch format-patch gc "
-    "init log maintenance merge mv notes pull push range-diff rebase reflog remote reset restore revert rm show stash status "
-    "submodule switch tag worktree blame grep lfs sparse-checkout fsck repack prune pack-refs ls-remote ls-files rev-parse "
-    "mergetool_ commit-graph update-index hash-object write-tree read-tree filter-branch filter-repo update-ref replace "
+    "add am apply archive bisect branch bundle checkout cherry-pick clean clone commit config describe diff "
+    "fetch format-patch gc "
+    "init log maintenance merge mv notes pull push range-diff rebase reflog remote reset restore revert rm show "
+    "stash status "
+    "submodule switch tag worktree blame grep lfs sparse-checkout fsck repack prune pack-refs ls-remote ls-files "
+    "rev-parse "
+    "commit-graph update-index hash-object write-tree read-tree filter-branch filter-repo update-ref replace "
     "ls-tree cat-file rev-list shortlog help version flow cherry rerere"
 )
 _COMPILES = re.compile(r"-(I|L|isystem|isysroot|W[lap],|D)\S*$|--sysroot=/usr")

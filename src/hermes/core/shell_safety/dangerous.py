@@ -110,7 +110,7 @@ _RUN_BY_GIT = (
 )
 
 _CONTAINER_READS = names(
-    "ps images logs inspect version info stats top port diff history search events ls build pull tag help --version login_"
+    "ps images logs inspect version info stats top port diff history search events ls build pull tag help --version"
 )
 
 RULES: tuple[Rule, ...] = (
@@ -300,6 +300,28 @@ RULES: tuple[Rule, ...] = (
     ),
     # Other machines
     rule("scp sftp ansible ansible-playbook fab salt pdsh mosh telnet rsh", Danger.REMOTE),
+    # Data that leaves
+    rule("rsync", Danger.SENDS, matches(r"^[^/\s]+:(?!//)|^rsync://|^-e|^--rsh")),
+    rule(
+        "ftp lftp tftp socat telnet mail mailx mutt sendmail msmtp swaks ssmtp rclone gsutil s3cmd croc magic-wormhole",
+        Danger.SENDS,
+    ),
+    rule(
+        "gh",
+        Danger.SENDS,
+        first("gist", "api", "release", "secret", "codespace", "ssh-key", "gpg-key", "auth", "extension"),
+    ),
+    rule(
+        "npm pnpm yarn", Danger.SENDS, first("publish", "login", "adduser", "token", "deprecate", "unpublish", "owner")
+    ),
+    rule("twine gem cargo poetry flit hatch uv", Danger.SENDS, has("upload", "push", "publish")),
+    rule("docker podman", Danger.SENDS, first("push", "login")),
+    rule("http https xh curlie", Danger.SENDS, matches(r"(?i)^(post|put|patch|delete)$|^[\w-]+(:?=@?|@)")),
+    rule("openssl", Danger.SENDS, first("s_client", "s_server")),
+    rule("wall write mesg", Danger.SENDS),
+    rule("strace ltrace reptyr", Danger.UNJUDGED, flag("p")),
+    rule("gcore reptyr", Danger.UNJUDGED),
+    rule("pip pip3 npm yarn pnpm", Danger.SYSTEM_FILES, both(first("config"), has("set", "edit", "unset", "delete"))),
     # Programs that run others in a way that is not read here
     rule("tar", Danger.UNJUDGED, matches(r"^--checkpoint-action=exec|^--to-command|^--use-compress-program|^-I$")),
     rule("awk gawk mawk nawk", Danger.UNJUDGED, matches(r"system\s*\(|\|\s*\"|\|&|getline|print.*>")),

@@ -91,7 +91,7 @@ class Judging:
             return Ends(folders, folders)
         from hermes.core.shell_safety.walk import Walk  # it needs this module
 
-        return Walk(self, parsed, command, depth, feed).run(folders)
+        return Walk(self, parsed, command, depth, feed).run(parsed.root, folders)
 
     def ask(self, danger: Danger) -> None:
         self.found.add(danger)
@@ -423,7 +423,7 @@ def name_word(judging: Judging, word: Word, folders: frozenset[str], program: st
     text = word.plain()
     if places.HERMES.search(text) or (word.globs and places.globs_hermes(text)):
         judging.ask(Danger.HERMES_HOME)
-    if program not in _SHOWS_NO_CONTENT and program and judging.names_secret(word, folders):
+    if program and (program not in _SHOWS_NO_CONTENT or word.globs) and judging.names_secret(word, folders):
         judging.ask(Danger.SECRETS)
 
 
@@ -476,7 +476,8 @@ def option_text(words: Sequence[Word], *wanted: str) -> str:
 
 
 _TOKEN = re.compile(
-    r"(?:^-{1,2}[A-Za-z-]{0,3}|^|(?<=[=:,\s\"'()<>|;&{}\[\]@+!`]))((?:/|~|\.\.(?=/|$|[\s\"'():;,<>|&]))[^\s\"'():;,<>|&]*)"
+    r"(?:^-{1,2}[A-Za-z-]{0,3}|^|(?<=[=:,\s\"'()<>|;&{}\[\]@+!`]))((?:/|~|\.\.(?=/|$|[\s\"'():;,<>|"
+    r"&]))[^\s\"'():;,<>|&]*)"
 )
 _UPWARD = re.compile(
     r"(?:^|[=:,\s\"'(])([\w.@%+-][^\s\"'():;,<>|&=]*/\.\.(?=/|$|[\s\"'():;,<>|&])(?:/[^\s\"'():;,<>|&]*)?)"

@@ -45,24 +45,25 @@ _RUNS_BY_ITSELF = (
     ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
     ".xinitrc", ".xsession", ".xsessionrc", ".xprofile", ".pam_environment", ".tmux.conf", ".screenrc", ".hushlogin",
     ".config/fish/*", ".config/autostart/*", ".config/systemd/*", ".config/environment.d/*", ".local/share/systemd/*",
-    ".config/plasma-workspace/*", ".config/tmux/*", ".config/zsh/*", "library/launchagents/*", "library/launchdaemons/*",
+    ".config/plasma-workspace/*", ".config/tmux/*", ".config/zsh/*", "library/launchagents/*",
+    "library/launchdaemons/*",
     ".oh-my-zsh/*", ".local/share/applications/*", ".local/share/dbus-1/*",
     # programs that are found before others
-    ".local/bin/*", "bin/*@home", ".cargo/bin/*", ".npm-global/*", "go/bin/*@home", ".pyenv/shims/*", ".nvm/*",
+    ".local/bin/*", ".cargo/bin/*", ".npm-global/*", ".pyenv/shims/*", ".nvm/*",
     # editors, debuggers, interpreters
     ".vimrc", ".gvimrc", ".exrc", ".nvimrc", "init.vim", ".vim/*", ".config/nvim/*", ".emacs", ".emacs.d/*", ".nanorc",
-    ".gdbinit", ".lldbinit", ".pythonrc", ".pythonstartup", ".irbrc", ".pryrc", ".node_repl_history", ".rprofile",
-    ".psqlrc", ".sqliterc", ".my.cnf", ".mycnf", ".dir-locals.el", ".editorconfig-vim",
+    ".gdbinit", ".lldbinit", ".pythonrc", ".pythonstartup", ".irbrc", ".pryrc", ".rprofile",
+    ".psqlrc", ".sqliterc", ".my.cnf", ".mycnf", ".dir-locals.el",
     ".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".vscode/extensions.json", ".idea/*",
     ".devcontainer/*", ".devcontainer.json", ".fleet/*", ".zed/*", "*.code-workspace", "*.sublime-project",
     "sitecustomize.py", "usercustomize.py", "*.pth", "*.egg-link", "__pycache__/*.pyc",
     # git and package tools
-    ".git", ".git/*", ".gitconfig", ".gitmodules", ".config/git/*", ".gitattributes", ".husky/*", ".pre-commit-config.yaml@no",
+    ".git", ".git/*", ".gitconfig", ".gitmodules", ".config/git/*", ".gitattributes", ".husky/*",
     ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pip/*", ".config/pip/*", "pip.conf", ".pypirc", ".condarc",
     ".cargo/config", ".cargo/config.toml", ".gemrc", ".bundle/config", ".m2/settings.xml", ".gradle/init.gradle",
     ".gradle/init.d/*", ".curlrc", ".wgetrc", ".config/curlrc",
     # environments that are read on entering a folder
-    ".env", ".env.*", ".env-*", "*.env", ".envrc", ".direnv/*", ".mise.toml", ".rtx.toml", ".tool-versions@no",
+    ".env", ".env.*", ".env-*", "*.env", ".envrc", ".direnv/*", ".mise.toml", ".rtx.toml",
     # schedules
     "crontab", "cron.d/*", "etc/cron*", "systemd/user/*", "systemd/system/*",
 )  # fmt: skip
@@ -74,8 +75,7 @@ _HOLDS_KEYS = (
 
 
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    kept = [one for one in patterns if not one.endswith(("@no", "@home"))]
-    return re.compile("|".join(f"(?:{fnmatch.translate('*/' + one)})" for one in kept), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{fnmatch.translate('*/' + one)})" for one in patterns), re.IGNORECASE)
 
 
 _runs: re.Pattern[str] | None = None
@@ -105,11 +105,12 @@ def holds_keys(path: str) -> bool:
 SECRET_FILES = re.compile(
     r"(^|/)\.env([.-][\w.-]+)?$|(^|/)\.envrc$|/proc/((self|thread-self|\d+|[^/]*[*?\[\uf8fd-\uf8ff][^/]*)/)"
     r"(task/[^/]+/)?(environ|mem|maps|cmdline|fd|root|cwd)(/|$)|"
-    r"(^|/)\.ssh(/(id_|identity|\*|$)|$)|(^|/)\.aws(/|$)|(^|/)\.azure(/|$)|(^|/)[._]netrc$|(^|/)\.pgpass$|"
+    r"(^|/)\.ssh(/(id_|identity|[^/]*[*?\[]|$)|$)|(^|/)\.aws(/|$)|(^|/)\.azure(/|$)|(^|/)[._]netrc$|(^|/)\.pgpass$|"
     r"(^|/)\.my\.cnf$|/etc/(shadow|gshadow|sudoers)|(^|/)\.gnupg(/|$)|(^|/)\.docker/config\.json$|(^|/)\.kube(/|$)|"
     r"(^|/)\.config/(gcloud|gh|op|rclone|hub|doctl)(/|$)|/etc/ssl/private|(^|/)\.git-credentials$|"
     r"(^|/)\.\w*_history$|(^|/)\.(bash|zsh|psql|mysql|python)_?history$|(^|/)\.local/share/(keyrings|fish)(/|$)|"
-    r"\.(pem|p12|pfx|key|kdbx|keystore|jks|ovpn)$|(^|/)id_(rsa|dsa|ecdsa|ed25519)(_sk)?$|(^|/)\.(npmrc|pypirc|vault-token)$|"
+    r"\.(pem|p12|pfx|key|kdbx|keystore|jks|ovpn)$|(^|/)id_(rsa|dsa|ecdsa|ed25519)(_sk)?$|(^|/)\.(npmrc|pypirc|"
+    r"vault-token)$|"
     r"(^|/)\.cargo/credentials|(^|/)\.password-store(/|$)|(^|/)\.terraform\.d/|"
     r"(^|/)(\.mozilla|\.config/(google-chrome|chromium|BraveSoftware)|\.thunderbird|Cookies|Login Data)(/|$)"
 )

@@ -34,10 +34,13 @@ def _rows(*rows: tuple[str, str, str]) -> dict[str, Reader]:
 
 
 _PLAIN = (
-    "ls dir vdir cat head tail wc nl tac rev cut paste tr fold fmt expand unexpand comm join od hexdump hd strings cksum "
-    "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sum basename dirname realpath readlink stat du df pwd "
+    "ls dir vdir cat head tail wc nl tac rev cut paste tr fold fmt expand unexpand comm join od hexdump hd "
+    "strings cksum "
+    "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum sum basename dirname realpath readlink stat du "
+    "df pwd "
     "echo true false : test [ [[ seq yes sleep whoami id groups users who w uname uptime free ps pgrep pidof "
-    "pstree vmstat iostat mpstat nproc arch lscpu lsblk lsusb lspci lsmod getconf locale tty cal diff cmp diff3 grep egrep "
+    "pstree vmstat iostat mpstat nproc arch lscpu lsblk lsusb lspci lsmod getconf locale tty cal diff cmp diff3 "
+    "grep egrep "
     "fgrep zgrep bzgrep xzgrep zcat bzcat xzcat lzcat zstdcat which whereis whatis apropos column base64 base32 "
     "basenc expr factor numfmt tput clear jobs wait times umask nm readelf objdump size addr2line c++filt jq gron "
     "getent lsb_release shift return exit break continue zipinfo tldr cloc tokei scc colordiff pathchk "
@@ -103,7 +106,8 @@ READERS: dict[str, Reader] = {
         only=lambda words: _is_verb(
             words,
             names(
-                "status list-units list-unit-files show cat is-active is-enabled is-failed list-timers list-dependencies list-sockets get-default"
+                "status list-units list-unit-files show cat is-active is-enabled is-failed list-timers "
+                "list-dependencies list-sockets get-default"
             ),
         )
     ),
@@ -152,7 +156,10 @@ for _name in ("gawk", "mawk", "nawk"):
 for _name in ("pnpm", "yarn"):
     READERS[_name] = READERS["npm"]
 
-_TAR_RUNS = r"--(to-command|checkpoint-action|use-compress-program|info-script|new-volume-script|rsh-command|rmt-command).*|-[IF].*|-\w*[IF]"
+_TAR_RUNS = (
+    r"--(to-command|checkpoint-action|use-compress-program|info-script|new-volume-script|rsh-command|rmt-command).*|"
+    r"-[IF].*|-\w*[IF]"
+)
 _IP_CHANGES = r"add|a|del|delete|d|set|flush|f|change|chg|replace|exec|append|up|down|-b.*|-batch.*|--?force"
 
 
@@ -264,7 +271,8 @@ def sed_scripts(words: Sequence[Word]) -> list[Word] | None:
             at += 1
         elif text.startswith("-") and len(text) > 1:
             if not re.fullmatch(
-                r"-[nrEsuz]+|-[nrEsuz]*i[\w.]*|-[nrEsuz]+i|--in-place(=[\w.]+)?|--quiet|--silent|--regexp-extended|--null-data|--separate|--posix|--debug|--sandbox|--unbuffered|--line-length=\d+|--version|--help|--",
+                r"-[nrEsuz]+|-[nrEsuz]*i[\w.]*|-[nrEsuz]+i|--in-place(=[\w.]+)?|--quiet|--silent|"
+                r"--regexp-extended|--null-data|--separate|--posix|--debug|--sandbox|--unbuffered|--line-length=\d+|--version|--help|--",
                 text,
             ):
                 return None
@@ -290,7 +298,8 @@ def _is_reading_sed(words: Sequence[Word]) -> bool:
 # awk
 
 _AWK_DOES = re.compile(
-    r"system\s*\(|getline|\|&?|@load|@include|@namespace|@\w+\s*\(|\bprintf?\b[^;}\n]*>|inplace|ENVIRON|\bclose\b|\bfflush\b",
+    r"system\s*\(|getline|\|&?|@load|@include|@namespace|@\w+\s*\(|\bprintf?\b[^;}\n]*>|inplace|ENVIRON|\bclose\b|"
+    r"\bfflush\b",
     re.DOTALL,
 )
 
@@ -330,7 +339,8 @@ def is_plain_awk(program: str) -> bool:
 
 _GIT_READS = names(
     "status log diff show blame annotate shortlog describe rev-parse rev-list ls-files ls-tree cat-file name-rev grep "
-    "whatchanged count-objects check-ignore check-attr merge-base show-ref for-each-ref diff-tree diff-index diff-files "
+    "whatchanged count-objects check-ignore check-attr merge-base show-ref for-each-ref diff-tree diff-index "
+    "diff-files "
     "cherry var version help range-diff show-branch verify-commit verify-tag"
 )
 _GIT_DOES = (
@@ -356,7 +366,8 @@ def _is_reading_git(words: Sequence[Word]) -> bool:
         case "branch":
             return all(
                 re.fullmatch(
-                    r"-[avrl]+|--list|--all|--remotes|--show-current|--merged|--no-merged|-vv|--contains.*|--sort=.*|--format=.*",
+                    r"-[avrl]+|--list|--all|--remotes|--show-current|--merged|--no-merged|-vv|--contains.*|"
+                    r"--sort=.*|--format=.*",
                     text,
                 )
                 for text in texts

@@ -111,49 +111,61 @@ AS_ROOT = names("sudo doas pkexec run0 su runuser chroot sudoedit setpriv capsh"
 SHELLS = names("sh bash dash zsh ksh ash fish mksh rbash csh tcsh lksh yash elvish nu pwsh oksh posh")
 FETCHERS = names("curl wget fetch nc ncat netcat socat aria2c http https xh curlie lynx w3m ftp lwp-request GET")
 READS_COMMANDS = names(
-    "make gmake gdb lldb ed ex vim vi nvim emacs dc m4 sqlite3 psql mysql mariadb parallel at batch crontab ssh nc ncat socat "
-    "cpio pax expect telnet ftp sftp lftp mongosh redis-cli tclsh wish irb ghci ocaml julia R octave gnuplot screen tmux "
+    "make gmake gdb lldb ed ex vim vi nvim emacs dc m4 sqlite3 psql mysql mariadb parallel at batch crontab ssh "
+    "nc ncat socat "
+    "cpio pax expect telnet ftp sftp lftp mongosh redis-cli tclsh wish irb ghci ocaml julia R octave gnuplot "
+    "screen tmux "
     "xargs patch debugfs parted fdisk newusers chpasswd sem"
 )
 """Programs that take commands from their standard input."""
 
 DETACHERS = names(
     "tmux screen at batch systemd-run machinectl nsenter dbus-send gdbus busctl qdbus daemonize dtach abduco zellij "
-    "start-stop-daemon systemd-nspawn lxc-attach byobu disown incus lxc virsh flatpak-spawn distrobox toolbox ctr crictl "
+    "start-stop-daemon systemd-nspawn lxc-attach byobu disown incus lxc virsh flatpak-spawn distrobox toolbox "
+    "ctr crictl "
     "nerdctl xdotool ydotool wmctrl xdg-open gtk-launch gio open osascript launchctl"
 )
 """Programs with which work leaves the process tree of its command, where nobody sees or ends it."""
 
 DANGEROUS_NAMES = names(
-    "rm rmdir unlink shred srm dd mkfs mke2fs wipefs find chmod chown chgrp chattr mv cp tee ln truncate sh bash dash zsh ksh "
+    "rm rmdir unlink shred srm dd mkfs mke2fs wipefs find chmod chown chgrp chattr mv cp tee ln truncate sh bash "
+    "dash zsh ksh "
     "fish ash python python3 perl ruby node php lua env xargs sudo doas su eval exec nohup setsid ssh scp sftp rsync "
     "curl wget nc ncat socat busybox toybox systemctl systemd-run crontab kill pkill killall reboot shutdown poweroff "
-    "halt hermes docker podman tmux screen nsenter chroot mount umount useradd userdel usermod passwd visudo iptables nft "
+    "halt hermes docker podman tmux screen nsenter chroot mount umount useradd userdel usermod passwd visudo "
+    "iptables nft "
     "insmod modprobe touch install rsync tar unzip sed awk gawk xdg-open dbus-send gdbus parallel timeout nice stdbuf "
     "telnet ftp openssl gpg printenv"
 )
 """Names that ask wherever they stand among the words of a program that is not known to only read."""
 NAMES_IN_TEXT = re.compile(
-    r"(?:^|[\s;&|(`'\"=/])(rm|rmdir|unlink|shred|srm|dd|mkfs(?:\.\w+)?|wipefs|chmod|chown|sh|bash|dash|zsh|eval|sudo|curl|wget|nc|"
-    r"ncat|socat|ssh|scp|busybox|xargs|hermes|crontab|systemctl|pkill|killall|tee|python3?|perl|truncate|setsid|nohup)(?=[\s;&|)`'\"<>]|$)"
+    r"(?:^|[\s;&|(`'\"=/])(rm|rmdir|unlink|shred|srm|dd|mkfs(?:\.\w+)?|wipefs|chmod|chown|sh|bash|dash|zsh|eval|"
+    r"sudo|curl|wget|nc|"
+    r"ncat|socat|ssh|scp|busybox|xargs|hermes|crontab|systemctl|pkill|killall|tee|python3?|perl|truncate|setsid|"
+    r"nohup)(?=[\s;&|)`'\"<>]|$)"
 )
 """The same inside a word that holds a whole command. Words of everyday English are not in it."""
 
 OWN_VERBS = names(
-    "git npm pnpm yarn bun deno cargo go make gmake cmake ninja mvn gradle docker podman kubectl helm terraform pip pip3 "
-    "uv poetry conda brew apt apt-get gh glab dotnet rustup bundle rake composer mix cabal stack nix tox nox pre-commit just "
+    "git npm pnpm yarn bun deno cargo go make gmake cmake ninja mvn gradle docker podman kubectl helm terraform "
+    "pip pip3 "
+    "uv poetry conda brew apt apt-get gh glab dotnet rustup bundle rake composer mix cabal stack nix tox nox "
+    "pre-commit just "
     "task pixi pdm hatch pipenv meson bazel ansible vagrant hermes systemctl service snap flatpak"
 )
 """Programs whose first word is a verb of their own: ``go env``, ``npm rm``, ``git mv``."""
 
 TAKES_OVER = names(
-    "LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH BASH_ENV ENV PROMPT_COMMAND GIT_SSH_COMMAND GIT_SSH PAGER GIT_PAGER MANPAGER EDITOR "
+    "LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH BASH_ENV ENV PROMPT_COMMAND GIT_SSH_COMMAND GIT_SSH PAGER GIT_PAGER "
+    "MANPAGER EDITOR "
     "GIT_EDITOR VISUAL GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_ASKPASS SSH_ASKPASS GIT_EXEC_PATH "
     "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_TEMPLATE_DIR GIT_CONFIG GIT_CONFIG_GLOBAL "
     "GIT_CONFIG_SYSTEM GIT_CONFIG_COUNT PERL5OPT PERL5LIB PERL5DB PERLLIB NODE_OPTIONS NODE_PATH PYTHONSTARTUP "
     "PYTHONHOME PYTHONINSPECT PYTHONBREAKPOINT PYTHONWARNINGS PYTHONPLATLIBDIR PYTHONUSERBASE PYTHONCASEOK "
-    "RUBYOPT RUBYLIB IFS PS0 PS1 PS2 PS4 SHELLOPTS BASHOPTS BASH_XTRACEFD PATH CDPATH HOME SHELL LESSOPEN LESSCLOSE LESS "
-    "BROWSER TAR_OPTIONS GREP_OPTIONS MAKEFLAGS MAKEFILES RSYNC_RSH CVS_RSH SSH_AUTH_SOCK DOCKER_HOST JAVA_TOOL_OPTIONS "
+    "RUBYOPT RUBYLIB IFS PS0 PS1 PS2 PS4 SHELLOPTS BASHOPTS BASH_XTRACEFD PATH CDPATH HOME SHELL LESSOPEN "
+    "LESSCLOSE LESS "
+    "BROWSER TAR_OPTIONS GREP_OPTIONS MAKEFLAGS MAKEFILES RSYNC_RSH CVS_RSH SSH_AUTH_SOCK DOCKER_HOST "
+    "JAVA_TOOL_OPTIONS "
     "_JAVA_OPTIONS JDK_JAVA_OPTIONS GCONV_PATH LOCPATH TERMINFO TERMCAP TMPDIR HISTFILE MAIL MAILPATH FPATH "
     "RUSTC RUSTC_WRAPPER CC CXX LD AR GOFLAGS GOROOT npm_config_script_shell npm_config_prefix PIP_TARGET PIP_PREFIX "
     "PIP_INDEX_URL PIP_EXTRA_INDEX_URL ZDOTDIR INPUTRC VIMINIT EXINIT SUDO_ASKPASS LD_DEBUG_OUTPUT LD_PROFILE_OUTPUT "

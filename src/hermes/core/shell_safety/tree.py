@@ -55,8 +55,8 @@ def parse(text: str) -> Parsed:
     return Parsed(root, source, is_sound, by_byte)
 
 
-# The grammar's scanner asks the C library about characters, which reads outside of its tables for those beyond ASCII and
-# ends the process. To bash they are all letters, so each of their bytes becomes one harmless letter for the parser.
+# The grammar's scanner asks the C library about characters, which reads outside of its tables for those beyond ASCII
+# and ends the process. To bash they are all letters, so each of their bytes becomes one harmless letter for the parser.
 _ASCII = bytes(byte if byte < 0x80 else 0x78 for byte in range(256))
 
 _language: Language | None = None

@@ -47,9 +47,8 @@ class Walk:
             set(re.findall(r"(\w+)", " ".join(_ARITHMETIC.findall(text)))) if _ARITHMETIC.search(text) else set()
         )
 
-    def run(self, folders: frozenset[str]) -> Ends:
-        assert self._parsed.root is not None
-        ends = self._visit(self._parsed.root, folders, self._feed)
+    def run(self, root: Node, folders: frozenset[str]) -> Ends:
+        ends = self._visit(root, folders, self._feed)
         if self._words.has_prompt:
             self._judging.ask(Danger.UNJUDGED)
         return ends
@@ -484,13 +483,15 @@ def literal_output(words: Sequence[Word], feed: Feed) -> str | None:
 
 _MOVES = re.compile(r"(?<![\w.-])(cd|pushd|popd)(?![\w-])|chdir|-C\b")
 _ARITHMETIC = re.compile(
-    r"\(\(.{0,300}?\)\)|\$\[[^]]{0,300}\]|\blet\s+[^;&|\n]{0,300}|(?<!\S)\S{1,200}\s+-(?:eq|ne|lt|le|gt|ge)\s+\S{1,200}|"
+    r"\(\(.{0,300}?\)\)|\$\[[^]]{0,300}\]|\blet\s+[^;&|\n]{0,300}|(?<!\S)\S{1,200}\s+-(?:eq|ne|lt|le|gt|"
+    r"ge)\s+\S{1,200}|"
     r"\b\w{1,60}\[[^]]{0,300}\]|\$\{\w{1,60}:(?![-=?+])[^}]{0,300}\}",
     re.DOTALL,
 )
 _READ_MOSTLY = re.compile(r"^/(usr|opt|lib|lib64|nix|bin)(/|$)")
 _TAME_OUTPUT = re.compile(
     r"nproc|date( -u)?( ['\"]?\+[%A-Za-z0-9_.:]+['\"]?)?|whoami|id -u|id -g|uname( -[mrsn])?|hostname|arch|"
-    r"git rev-parse (--short )?HEAD|git rev-parse --abbrev-ref HEAD|git branch --show-current|git describe( --tags| --always)*|"
+    r"git rev-parse (--short )?HEAD|git rev-parse --abbrev-ref HEAD|git branch --show-current|"
+    r"git describe( --tags| --always)*|"
     r"wc -l < [\w./-]+|[^;&|`$<>]*\| wc -[lcw]|getconf _NPROCESSORS_ONLN|python3? --version"
 )

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
-from hermes.core.shell_safety.judge import CLASSES, Danger, judge, judge_python
 from hermes.core.shell_safety.dangerous import RULES
+from hermes.core.shell_safety.judge import CLASSES, Danger, judge, judge_python
 
 HARMLESS = r"""
 ls
