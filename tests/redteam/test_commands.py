@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from hermes.agent.backends import bubblewrap, landlock
 from hermes.core.roles import PersonRole
+from hermes.hosting import startup_report
 from hermes.store import approvals
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
-from tests.integration.watching import answered, make, results, turn_is
+from tests.integration.watching import answered, code_in, make, question, results, turn_is
 
 Call = tuple[str, dict[str, Any]]
 
@@ -189,3 +191,42 @@ async def test_the_mode_decides_which_commands_ask(
         else:
             await answered(telegram, "Done.")
             assert await gateway.db.read(_no_question)
+
+
+async def test_a_start_with_approvals_off_says_so(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    async with start() as gateway:
+        lines = await startup_report.facts(gateway, api="off", is_new=False)
+        assert "approvals.mode" not in "".join(lines)
+        (gateway.home / "config.yaml").write_text("approvals:\n  mode: 'off'\n")
+        gateway.watch.reload()
+        lines = await startup_report.facts(gateway, api="off", is_new=False)
+    assert "approvals.mode is off" in "".join(lines)
+    assert "approvals.mode is off" in caplog.text
+
+
+async def test_with_approvals_off_other_people_are_asked_as_before(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    if (why := bubblewrap.why_not()) and landlock.why_not():
+        pytest.skip(why)
+    model.script([calls_tools(("terminal", {"command": "git push --force"})), "Done."])
+    async with start() as gateway:
+        (gateway.home / "config.yaml").write_text("approvals:\n  mode: 'off'\n")
+        gateway.watch.reload()
+        await make(gateway, USER, PersonRole.USER)
+        telegram.user_says("push")
+        await turn_is(gateway, "waiting")
+
+
+async def test_code_can_be_granted_for_a_session(start: Start, telegram: FakeTelegram, model: FakeModel) -> None:
+    code = calls_tools(("execute_code", {"code": "import os\nprint(os.getcwd())"}))
+    line = calls_tools(("terminal", {"command": "python3 -c 'import os; print(os.getpid())'"}))
+    model.script([code, "One.", code, line, "Two."])
+    async with start() as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
+        telegram.user_says("run it")
+        asked = await question(telegram)
+        telegram.user_says(f"/approve {code_in(asked)} session")
+        await answered(telegram, "One.")
+        telegram.user_says("and again")
+        await answered(telegram, "Two.")
