@@ -28,6 +28,7 @@ FIRST_BYTES = 8_000
 LAST_BYTES = 12_000
 AT_ONCE_SECONDS = 0.5
 MAX_SCRIPT_BYTES = 30_000
+UNREADABLE = "\0"
 
 
 def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> ApprovalNeed | None:
@@ -73,16 +74,21 @@ def need_for(ctx: ToolContext, backend: Backend, verdict: Verdict, command: str,
 
 
 def read_script(path: str) -> str | None:
-    """The text of a script that a command would run; None for what is no plain file, too long or no text."""
+    """The text of a script that a command would run; None where there is no such file.
+
+    Of what is too long, no text or no plain file, a text comes back that no judge takes for harmless.
+    """
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
+                return UNREADABLE
             data = file.read(MAX_SCRIPT_BYTES + 1)
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError):
-        return None
+        return UNREADABLE
     if len(data) > MAX_SCRIPT_BYTES or b"\0" in data:
-        return None
+        return UNREADABLE
     return data.decode("utf-8", "replace")
 
 

@@ -290,6 +290,6 @@ _RISKY_SCRIPT = re.compile(
 
 def is_plain_script(code: str, leads_out: Callable[[str], bool]) -> bool:
     """Whether a script in a file is without what deletes, starts programs or leaves the folder."""
-    if len(code) > MAX_CODE or _RISKY_SCRIPT.search(code):
+    if len(code) > MAX_CODE or "\0" in code or _RISKY_SCRIPT.search(code):
         return False
     return not any(leads_out(text[1:-1]) for text in re.findall(r"'[^'\n]*'|\"[^\"\n]*\"", code))

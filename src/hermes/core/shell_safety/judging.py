@@ -23,7 +23,7 @@ NOWHERE = "\ue0fe"
 Resolve = Callable[[str], str]
 """The real path of a path, links followed."""
 Read = Callable[[str], str | None]
-"""The beginning of a file as text; None where there is none, or it is no text."""
+"""A file as text; None where there is none. A text with a NUL stands for a file that cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class Judging:
         content = (
             self._site.read(place) if self._site.read and not is_changed and self._scripts <= MAX_SCRIPTS else None
         )
-        if content is None:
+        if content is None or "\0" in content:
             self.ask(Danger.CODE)
             return
         if _ACTIVATION.search(place) and is_shell:

@@ -728,3 +728,9 @@ def test_other_code_asks_and_can_be_granted_for_a_session(source: str) -> None:
 def test_code_is_judged_as_the_same_code_on_a_command_line(source: str) -> None:
     line = judge(shlex.join(("python3", "-c", source)), folder="/w")
     assert set(judge_python(source, folder="/w").dangers) <= set(line.dangers)
+
+
+def test_a_script_that_cannot_be_read_asks_as_code() -> None:
+    unreadable = {"/w/big.py": "\0", "/w/big.sh": "\0", "/w/tool": "\0"}
+    for command in ("python3 big.py", "sh big.sh", "./tool", ". ./big.sh", "python3 -c 'import big'"):
+        assert Danger.CODE in judge(command, folder="/w", home="/home/ana", read=unreadable.get).dangers, command
