@@ -988,7 +988,8 @@ _READER_RUNS = {
     "man": r"-[A-Za-z]*[PHC]|--pager|--html|--config-file",
     "sort": r"--compress-pro",
     "xmllint": r"--shell",
-    "less": r"-[kK]|--lesskey",
+    "less": r"-[kK]|--lesskey|\+",
+    "more": r"\+",
 }
 _TAR_ODD = (
     "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script",

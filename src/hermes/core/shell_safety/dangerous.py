@@ -181,7 +181,7 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     rule(
-        "gem cargo go uv",
+        "gem cargo go uv conda mamba pdm",
         Danger.PACKAGES,
         both(first("install", "uninstall", "tool", "pip"), has("install", "uninstall")),
     ),
@@ -254,6 +254,14 @@ RULES: tuple[Rule, ...] = (
         has("delete", "destroy", "undefine", "stop", "exec", "poweroff", "terminate", "remove"),
     ),
     rule("nsenter bwrap systemd-nspawn", Danger.CONTAINER),
+    rule("helm", Danger.CONTAINER, first("install", "upgrade")),
+    rule("vagrant", Danger.DETACHES, first("up", "ssh", "provision", "reload", "resume")),
+    rule("date", Danger.KERNEL, flag("s", "--set")),
+    rule(
+        "hostname domainname timedatectl hwclock",
+        Danger.KERNEL,
+        matches(r"^[^-]|^-[bFsw]|^--(file|boot|set|hctosys|systohc)"),
+    ),
     rule(
         "docker podman nerdctl docker-compose",
         Danger.DETACHES,

@@ -66,7 +66,8 @@ READERS: dict[str, Reader] = {
         ("printf", "v", ""),
         ("yq", "i", "--inplace --in-place --split-exp --output"),
         ("xmllint", "o", "--output --shell"),
-        ("less more most", "oOkK", "--log-file --LOG-FILE --lesskey-file --lesskey-src"),
+        ("most", "", ""),
+        ("less more", "oOkK", "--log-file --LOG-FILE --lesskey-file --lesskey-src"),
         ("ss", "K", "--kill"),
         ("lsof", "D", ""),
         ("fd fdfind", "xX", "--exec --exec-batch"),
@@ -178,6 +179,8 @@ def only_reads(program: str, words: Sequence[Word]) -> bool:
         return True
     if reader.only is not None:
         return all(word.is_known or not word.may_be_option() for word in words) and reader.only(words)
+    if program in ("less", "more") and any(word.text.startswith("+") for word in words):
+        return False  # a command of its own, which may start others
     return not any(_does_more(reader, word) for word in _options(words))
 
 
