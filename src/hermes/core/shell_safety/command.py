@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from hermes.core.shell_safety import dangerous, places, reading, running
 from hermes.core.shell_safety.classes import Danger
@@ -14,8 +14,8 @@ from hermes.core.shell_safety.code import INTERPRETERS
 from hermes.core.shell_safety.judging import (
     DEEPEST,
     NOWHERE,
-    Ends,
     Feed,
+    FoldersAfter,
     Judging,
     few,
     is_plain_name,
@@ -27,14 +27,22 @@ from hermes.core.shell_safety.judging import (
 from hermes.core.shell_safety.places import names
 from hermes.core.shell_safety.words import SPLITS, UNKNOWN, Word
 
-if TYPE_CHECKING:
-    from hermes.core.shell_safety.walk import Walk
+
+class ShellState(Protocol):
+    """What a command may know and change of the shell that runs it."""
+
+    @property
+    def moves(self) -> bool:
+        """Tell whether the text changes its folder somewhere."""
+
+    def poison(self) -> None:
+        """Take no variable for known from here on."""
 
 
 class CommandRun:
     """``is_odd``: it names something that would need a question if another program ran it."""
 
-    def __init__(self, walk: Walk, judging: Judging, folders: frozenset[str], feed: Feed, depth: int) -> None:
+    def __init__(self, walk: ShellState, judging: Judging, folders: frozenset[str], feed: Feed, depth: int) -> None:
         self._walk = walk
         self._judging = judging
         self._folders = folders
@@ -42,9 +50,9 @@ class CommandRun:
         self._depth = depth
         self.is_odd = False
 
-    def judge(self, words: Sequence[Word], level: int = 0) -> Ends:
+    def judge(self, words: Sequence[Word], level: int = 0) -> FoldersAfter:
         """Judge a command, looking through what only runs another one."""
-        same = Ends(self._folders, self._folders)
+        same = FoldersAfter(self._folders, self._folders)
         if level > DEEPEST or not words:
             if words:
                 self._ask(Danger.UNJUDGED)
@@ -88,8 +96,8 @@ class CommandRun:
         self._name_all(words, program)
         self._generic(program, words, level)
 
-    def _program(self, program: str, words: Sequence[Word], level: int) -> Ends:
-        same = Ends(self._folders, self._folders)
+    def _program(self, program: str, words: Sequence[Word], level: int) -> FoldersAfter:
+        same = FoldersAfter(self._folders, self._folders)
         self._name_all(words, program)
         if program in running.AS_ROOT:
             self._ask(Danger.ROOT)
@@ -190,7 +198,7 @@ class CommandRun:
 
     # Folders
 
-    def _change_folder(self, program: str, words: Sequence[Word]) -> Ends:
+    def _change_folder(self, program: str, words: Sequence[Word]) -> FoldersAfter:
         named = [word for word in words if not word.text.startswith("-") or word.text == "-"]
         home = self._judging.site.home or "~"
         if program == "popd" or (program == "pushd" and (not named or named[0].text[:1] == "+")):
@@ -204,7 +212,7 @@ class CommandRun:
         else:
             raw = self._judging.paths(named[0].text, self._folders)
             found = {normal(path) for path in raw} | {self._judging.real(path) for path in raw if ".." in path}
-        return Ends(few(frozenset(found)), self._folders)
+        return FoldersAfter(few(frozenset(found)), self._folders)
 
     # Builtins
 

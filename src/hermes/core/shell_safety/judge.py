@@ -16,6 +16,7 @@ from hermes.core.shell_safety.classes import CLASSES as CLASSES
 from hermes.core.shell_safety.classes import Danger as Danger
 from hermes.core.shell_safety.judging import Judging, Read, Resolve, Site
 from hermes.core.shell_safety.places import is_secret as is_secret
+from hermes.core.shell_safety.walk import walk_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,11 @@ def judge(
     ``folder`` is where it would run, ``workspace`` the folder whose files it may change (``folder`` if not given) and
     ``home`` the user's home, all absolute. ``mounted`` names devices that are in use.
     """
-    judging = Judging(Site(folder, workspace or folder, home.rstrip("/"), frozenset(mounted), resolve, read))
+    judging = Judging(Site(folder, workspace or folder, home.rstrip("/"), frozenset(mounted), resolve, read), walk_text)
     judging.text(command, 0, frozenset({folder}))
     if Danger.UNJUDGED in judging.found and not judging.refusal and "=" in command:
         # Once more with every variable holding what was last set: what is refused is refused in this form too.
-        hopeful = Judging(judging.site, is_trial=True)
+        hopeful = Judging(judging.site, walk_text, is_trial=True)
         hopeful.text(command, 0, frozenset({folder}))
         judging.refusal = hopeful.refusal
     return _verdict(judging, touches_host=touches_host)
@@ -87,7 +88,7 @@ def judge_python(
     read: Read | None = None,
 ) -> Verdict:
     """Judge a piece of Python by the rule of ``python3 -c``."""
-    judging = Judging(Site(folder, folder, home.rstrip("/"), frozenset(), resolve, read))
+    judging = Judging(Site(folder, folder, home.rstrip("/"), frozenset(), resolve, read), walk_text)
     judging.python(source)
     return _verdict(judging, touches_host=touches_host)
 

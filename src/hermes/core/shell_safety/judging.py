@@ -6,12 +6,16 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.shell_safety import code, dangerous, places, tree
 from hermes.core.shell_safety.classes import Danger
 from hermes.core.shell_safety.places import is_secret, names
 from hermes.core.shell_safety.words import Word, braces
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 DEEPEST = 8
 MAX_FOLDERS = 8
@@ -37,7 +41,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class FoldersAfter:
     """The folders in which a command may leave its shell: when it succeeded, and when it failed."""
 
     ok: frozenset[str]
@@ -61,9 +65,17 @@ class Feed:
 
 NO_FEED = Feed()
 
+WalkText = Callable[
+    ["Judging", tree.Parsed, "Node", str, int, Feed, frozenset[str]],
+    FoldersAfter,
+]
+
 
 class Judging:
-    def __init__(self, site: Site, *, is_trial: bool = False) -> None:
+    """``walk`` judges one parsed text: it knows the commands, which in turn need this class."""
+
+    def __init__(self, site: Site, walk: WalkText, *, is_trial: bool = False) -> None:
+        self._walk = walk
         self.found: set[Danger] = set()
         self.refusal = ""
         self.only_reads = True
@@ -77,21 +89,19 @@ class Judging:
         self._scripts = 0
         self._trials = 0
 
-    def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> Ends:
+    def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> FoldersAfter:
         """Judge a whole command line, one handed to another shell included."""
         if depth > DEEPEST:
             self.ask(Danger.UNJUDGED)
-            return Ends(folders, folders)
+            return FoldersAfter(folders, folders)
         self._look_at_raw(command)
         parsed = tree.parse(command)
         if not parsed.is_sound:
             self.ask(Danger.UNJUDGED)
             self._rough(command, folders)
         if parsed.root is None:
-            return Ends(folders, folders)
-        from hermes.core.shell_safety.walk import Walk  # it needs this module
-
-        return Walk(self, parsed, command, depth, feed).run(parsed.root, folders)
+            return FoldersAfter(folders, folders)
+        return self._walk(self, parsed, parsed.root, command, depth, feed, folders)
 
     def ask(self, danger: Danger) -> None:
         self.found.add(danger)
@@ -393,7 +403,7 @@ class Judging:
         self._trials += 1
         if self._is_trial or self._trials > MAX_TRIALS:
             return
-        other = Judging(self._site, is_trial=True)
+        other = Judging(self._site, self._walk, is_trial=True)
         other.hard(posixpath.basename(words[0].text), words[1:], folders)
         if other.refusal or depth > DEEPEST:
             self.ask(Danger.UNJUDGED)

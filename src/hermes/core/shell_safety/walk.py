@@ -12,8 +12,8 @@ from hermes.core.shell_safety.command import CommandRun
 from hermes.core.shell_safety.judging import (
     NO_FEED,
     NOWHERE,
-    Ends,
     Feed,
+    FoldersAfter,
     Judging,
     few,
     is_plain_name,
@@ -47,7 +47,7 @@ class Walk:
             set(re.findall(r"(\w+)", " ".join(_ARITHMETIC.findall(text)))) if _ARITHMETIC.search(text) else set()
         )
 
-    def run(self, root: Node, folders: frozenset[str]) -> Ends:
+    def run(self, root: Node, folders: frozenset[str]) -> FoldersAfter:
         ends = self._visit(root, folders, self._feed)
         if self._words.has_prompt:
             self._judging.ask(Danger.UNJUDGED)
@@ -55,19 +55,19 @@ class Walk:
 
     # Statements
 
-    def _visit(self, node: Node, folders: frozenset[str], feed: Feed) -> Ends:
+    def _visit(self, node: Node, folders: frozenset[str], feed: Feed) -> FoldersAfter:
         self._nesting += 1
         try:
             if self._nesting > MAX_NESTING:
                 self._judging.ask(Danger.UNJUDGED)
-                return Ends(folders, folders)
+                return FoldersAfter(folders, folders)
             match node.type:
                 case "program" | "do_group" | "else_clause" | "ERROR":
                     return self._sequence(node.children, folders, feed)
                 case "compound_statement":
                     if node.children and node.children[0].type == "((":
                         self._words.arithmetic(node)
-                        return Ends(folders, folders)
+                        return FoldersAfter(folders, folders)
                     return self._sequence(node.children, folders, feed)
                 case "list":
                     return self._list(node, folders, feed)
@@ -81,25 +81,25 @@ class Walk:
                     return self._declaration(node, folders)
                 case "variable_assignment":
                     self._assign(node, folders, for_command=False)
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
                 case "variable_assignments":
                     for child in node.children:
                         self._assign(child, folders, for_command=False)
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
                 case "test_command":
                     self._here = folders
                     if re.search(r"-v\s+(?!\w+(\s|$))", self._text(node)):
                         self._judging.ask(Danger.UNJUDGED)  # the name of a variable may hold a command
                     self._words.arithmetic(node)
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
                 case "negated_command":
                     ends = self._sequence(node.children, folders, feed)
-                    return Ends(ends.fail, ends.ok)
+                    return FoldersAfter(ends.fail, ends.ok)
                 case "subshell":
                     before = self._variables.copy()
                     self._sequence(node.children, folders, feed)
                     self._variables.leave(before)
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
                 case "if_statement" | "case_statement" | "elif_clause" | "case_item":
                     return self._branches(node, folders, feed)
                 case "while_statement" | "for_statement" | "c_style_for_statement":
@@ -107,26 +107,26 @@ class Walk:
                 case "function_definition":
                     return self._function(node, folders)
                 case "comment" | "heredoc_body" | "heredoc_start" | "heredoc_end" | "heredoc_content":
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
                 case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
                     self._redirects([node], folders)
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
                 case _:
                     if node.is_named:
                         self._here = folders
                         self._words.words(node)
-                    return Ends(folders, folders)
+                    return FoldersAfter(folders, folders)
         finally:
             self._nesting -= 1
 
-    def _sequence(self, nodes: Iterable[Node], folders: frozenset[str], feed: Feed) -> Ends:
-        ends = Ends(folders, folders)
+    def _sequence(self, nodes: Iterable[Node], folders: frozenset[str], feed: Feed) -> FoldersAfter:
+        ends = FoldersAfter(folders, folders)
         for node in nodes:
             if node.is_named:
                 ends = self._visit(node, few(ends.any), feed)
         return ends
 
-    def _list(self, node: Node, folders: frozenset[str], feed: Feed) -> Ends:
+    def _list(self, node: Node, folders: frozenset[str], feed: Feed) -> FoldersAfter:
         """``a && b || c``: the tree leans to the left, as deep as the list is long."""
         items: list[tuple[str, Node]] = []
         current: Node = node
@@ -141,14 +141,14 @@ class Walk:
         for operator, item in reversed(items):
             if operator == "&&":
                 right = self._visit(item, few(ends.ok), feed)
-                ends = Ends(right.ok, ends.fail | right.fail)
+                ends = FoldersAfter(right.ok, ends.fail | right.fail)
             else:
                 right = self._visit(item, few(ends.fail), feed)
-                ends = Ends(ends.ok | right.ok, right.fail)
+                ends = FoldersAfter(ends.ok | right.ok, right.fail)
         self._variables.leave(before)
         return ends
 
-    def _pipeline(self, stages: Sequence[Node], folders: frozenset[str], feed: Feed) -> Ends:
+    def _pipeline(self, stages: Sequence[Node], folders: frozenset[str], feed: Feed) -> FoldersAfter:
         before = self._variables.copy()
         out = folders
         for stage in stages:
@@ -167,9 +167,9 @@ class Walk:
                 self._last.text,
             )
         self._variables.leave(before)
-        return Ends(few(out), few(out))
+        return FoldersAfter(few(out), few(out))
 
-    def _branches(self, node: Node, folders: frozenset[str], feed: Feed) -> Ends:
+    def _branches(self, node: Node, folders: frozenset[str], feed: Feed) -> FoldersAfter:
         out = folders
         before = self._variables.copy()
         current = folders
@@ -178,9 +178,9 @@ class Walk:
                 current = current | self._visit(child, few(current | out), feed).any
         self._variables.leave(before)
         out = few(out | current)
-        return Ends(out, out)
+        return FoldersAfter(out, out)
 
-    def _loop(self, node: Node, folders: frozenset[str], feed: Feed) -> Ends:
+    def _loop(self, node: Node, folders: frozenset[str], feed: Feed) -> FoldersAfter:
         text = self._text(node)
         inner = folders | {NOWHERE} if _MOVES.search(text) else folders
         before = self._variables.copy()
@@ -193,7 +193,7 @@ class Walk:
                     continue
                 self._visit(child, inner, feed)
         self._variables.leave(before)
-        return Ends(inner, inner)
+        return FoldersAfter(inner, inner)
 
     def _loop_variable(self, node: Node, folders: frozenset[str]) -> None:
         self._here = folders
@@ -209,7 +209,7 @@ class Walk:
         else:
             self._variables.set(self._text(name), TAME if is_tame else UNKNOWN)
 
-    def _function(self, node: Node, folders: frozenset[str]) -> Ends:
+    def _function(self, node: Node, folders: frozenset[str]) -> FoldersAfter:
         """A function may be called from anywhere, with any words."""
         before = self._variables.copy()
         inner = folders | {NOWHERE} if self._moves else folders
@@ -217,11 +217,11 @@ class Walk:
             if child.is_named and child.type != "word":
                 self._visit(child, inner, NO_FEED)
         self._variables.leave(before)
-        return Ends(inner, inner)
+        return FoldersAfter(inner, inner)
 
     # Redirections
 
-    def _redirected(self, node: Node, folders: frozenset[str], feed: Feed) -> Ends:
+    def _redirected(self, node: Node, folders: frozenset[str], feed: Feed) -> FoldersAfter:
         body = node.child_by_field_name("body")
         redirects = node.children_by_field_name("redirect")
         extra: list[Word] = []
@@ -239,7 +239,7 @@ class Walk:
                     fed = Feed(is_piped=True)
         if body is None:
             self._redirects(redirects, folders)
-            ends = Ends(folders, folders)
+            ends = FoldersAfter(folders, folders)
         elif body.type == "command":
             ends = self._command(body, folders, fed, tuple(extra))
             self._redirects(redirects, folders)
@@ -253,7 +253,7 @@ class Walk:
                 is_odd = Danger.UNJUDGED in self._judging.found
                 last = getattr(self, "_last", NO_FEED)
                 piped = Feed(True, self._judging.fetches, is_odd, last.text)
-                ends = Ends(ends.ok | self._pipeline(one.children, ends.any, piped).any, ends.fail)
+                ends = FoldersAfter(ends.ok | self._pipeline(one.children, ends.any, piped).any, ends.fail)
             else:
                 ends = self._visit(one, ends.any, NO_FEED)
         return ends
@@ -352,7 +352,7 @@ class Walk:
 
     # Commands
 
-    def _command(self, node: Node, folders: frozenset[str], feed: Feed, extra: tuple[Word, ...]) -> Ends:
+    def _command(self, node: Node, folders: frozenset[str], feed: Feed, extra: tuple[Word, ...]) -> FoldersAfter:
         self._here = folders
         words: list[Word] = []
         assigned: list[tuple[str, str]] = []
@@ -386,7 +386,7 @@ class Walk:
         if not has_name or not words:
             for name, value in assigned:
                 self._variables.set(name, value)
-            return Ends(folders, folders)
+            return FoldersAfter(folders, folders)
         for name, value in assigned:
             self._exported(name, value, folders)
         run = CommandRun(self, self._judging, folders, feed, self._depth)
@@ -427,7 +427,7 @@ class Walk:
                 if not self._judging.is_inside(path) and not _READ_MOSTLY.match(path):
                     self._judging.ask(Danger.UNJUDGED if name == "PYTHONPATH" else Danger.OUTSIDE)
 
-    def _declaration(self, node: Node, folders: frozenset[str]) -> Ends:
+    def _declaration(self, node: Node, folders: frozenset[str]) -> FoldersAfter:
         self._here = folders
         children = node.children
         keyword = children[0].type if children else "declare"
@@ -454,7 +454,7 @@ class Walk:
                 self._judging.ask(rule.danger)
         for word in words:
             self._name(word, folders, keyword)
-        return Ends(folders, folders)
+        return FoldersAfter(folders, folders)
 
     def poison(self) -> None:
         self._variables.is_poisoned = True
@@ -468,6 +468,19 @@ class Walk:
 
     def _text(self, node: Node) -> str:
         return tree.text_of(node, self._source)
+
+
+def walk_text(
+    judging: Judging,
+    parsed: tree.Parsed,
+    root: Node,
+    text: str,
+    depth: int,
+    feed: Feed,
+    folders: frozenset[str],
+) -> FoldersAfter:
+    """Judge one parsed text from its first command to its last."""
+    return Walk(judging, parsed, text, depth, feed).run(root, folders)
 
 
 def literal_output(words: Sequence[Word], feed: Feed) -> str | None:
