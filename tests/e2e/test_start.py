@@ -56,6 +56,8 @@ FOREIGN = (
     "rich",
     "segno",
     "slack_sdk",
+    "tree_sitter",
+    "tree_sitter_bash",
     "unittest",
     "yaml",
 )

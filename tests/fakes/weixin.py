@@ -60,7 +60,7 @@ class Kept:
 
 
 @dataclass(slots=True)
-class WorkspaceQuota:
+class Quota:
     """Ten bubbles for each message of a person, and no three within a second; then -2, and the counting goes on.
 
     ``refused`` remembers each refusal, ``attempts`` each try while it was refusing.
@@ -104,7 +104,7 @@ class FakeWeixin(Site):
         self.secrets: tuple[str, ...] = (TOKEN,)
         self.bodies: dict[str, list[Json]] = {}
         self.wrong: list[str] = []  # requests that the real server would not take
-        self.quota: WorkspaceQuota | None = None  # None: endless patience
+        self.quota: Quota | None = None  # None: endless patience
         self.is_throttled = False  # True: every send is refused with -2
         self.hold_seconds = 35.0  # 0: a poll without news is answered at once
         self.latency_seconds = 0.0  # between a message and the answer to a poll that waits for it

@@ -187,7 +187,7 @@ async def test_switching_off_counts_at_once_and_only_there(
         assert gateway.skills.is_called("git-work", "telegram")
 
 
-async def test_the_owner_has_a_skill_written_and_others_are_asked_or_refused(
+async def test_a_skill_is_written_after_a_yes_that_may_hold_for_the_session(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:
     content = GOOD.format(name="tea")
@@ -203,7 +203,7 @@ async def test_the_owner_has_a_skill_written_and_others_are_asked_or_refused(
         telegram.user_says("write it down")
         asked = await question(telegram)
         assert "May I create the skill 'tea'" in asked.text
-        telegram.user_says(f"/approve {code_in(asked)}")
+        telegram.user_says(f"/approve {code_in(asked)} session")
         await answered(telegram, "Asked.")
         assert gateway.skills.find("own/tea") is not None
         await make(gateway, USER, PersonRole.OWNER)
@@ -268,6 +268,9 @@ async def test_a_command_sees_the_variables_of_a_skill_while_it_is_on_and_their_
     async with start() as gateway:
         await synced(gateway)
         await make(gateway, USER, PersonRole.OWNER)
+        # The script names a token, which would be asked about.
+        (gateway.home / "config.yaml").write_text("approvals:\n  mode: 'off'\n")
+        gateway.watch.reload()
         (tmp_path / "work/look.sh").write_text('echo "[$NOTES_USER] [$NOTES_TOKEN] [$OPENAI_API_KEY] [$OTHER]"')
         (tmp_path / "home/.env").write_text("NOTES_USER=ana\nNOTES_TOKEN=tok-123456789\nOTHER=private\n")
         write_skill(tmp_path / "home/skills", "own/notes", GOOD.format(name="notes").replace("---\n\n#", front))

@@ -166,8 +166,9 @@ async def test_a_key_is_not_read_through_a_link_made_by_the_call_before(
 ) -> None:
     (tmp_path / "work" / ".ssh").mkdir(parents=True)
     (tmp_path / "work" / ".ssh" / "config").write_text("CANARY")
-    (tmp_path / "work" / "make.sh").write_text("ln -s .ssh door")
-    made = ("terminal", {"command": "sh make.sh"})
+    # Code of a file is looked through, not understood: this one hides what it links to.
+    (tmp_path / "work" / "make.py").write_text("import pathlib\npathlib.Path('door').symlink_to('.' + 'ssh')\n")
+    made = ("terminal", {"command": "python3 make.py"})
     model.script([calls_tools(made, ("read_file", {"path": "door/config"})), "So be it."])
     async with start() as gateway:
         await make(gateway, USER, PersonRole.OWNER)

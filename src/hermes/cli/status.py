@@ -70,6 +70,7 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
         "home": str(home),
         "model_configured": f"{config.model.provider} / {config.model.default}",
         "model_failure": _model_failure(home, config),
+        "approvals_mode": config.approvals.mode,
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
         "counts": counts,
@@ -92,6 +93,8 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
 
     counts = overview["counts"]
     rows = [f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}"]
+    if overview["approvals_mode"] == "off":
+        rows.append("approvals  off: the owner's commands run without a question")
     if overview["in_use_by"]:
         rows.append(f"in use     by {overview['in_use_by']}")
     size = f", {overview['store_bytes'] / 1_000_000:.1f} MB" if overview["store_bytes"] else ""

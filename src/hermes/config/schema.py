@@ -243,6 +243,12 @@ class CheckpointsConfig:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalsConfig:
+    mode: str = setting(
+        "dangerous",
+        "which commands ask first: `dangerous`, `unknown` (all that are not known to only read), `all`, `off` "
+        "(the owner's alone)",
+        choices=("dangerous", "unknown", "all", "off"),
+    )
     timeout_seconds: float = setting(
         300.0, "how long an approval waits for its answer", env="HERMES_APPROVAL_TIMEOUT", low=5, high=30 * 86400
     )

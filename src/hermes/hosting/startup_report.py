@@ -25,6 +25,9 @@ NAME_SECONDS = 1.0
 SKILLS_SECONDS = 1.0
 
 NOBODY_ALLOWED = "No user allowlists configured. All unauthorized users will be denied."
+APPROVALS_OFF = (
+    "approvals.mode is off: the owner's commands run without a question. (hermes config set approvals.mode dangerous)"
+)
 THEY_GET_A_CODE = "(They get a pairing code: hermes pairing list)"
 
 
@@ -47,6 +50,9 @@ async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
     if accounts and (warning := _nobody_allowed(gateway)):
         warnings.append(warning)
         log.warning("%s", warning)
+    if config.approvals.mode == "off":
+        warnings.append(APPROVALS_OFF)
+        log.warning("%s", APPROVALS_OFF)
     return banner.facts(
         home=banner.short_home(str(gateway.home), str(Path.home())),
         is_new=is_new,

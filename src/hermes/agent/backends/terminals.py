@@ -110,6 +110,10 @@ class Terminals:
         self._quota = WorkspaceQuota()
         self._is_offline_told = False
 
+    def approvals_mode(self) -> str:
+        """Which commands ask first: see ``approvals.mode``."""
+        return self._config().approvals.mode
+
     async def run(self) -> None:
         """Probe sandboxes and delete old outputs periodically, until cancelled."""
         if "docker" in (self._config().terminal.backend.value, self._config().terminal.others.value):

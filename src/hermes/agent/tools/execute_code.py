@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import shlex
+import os
+from pathlib import Path
 from typing import Literal
 
-from hermes.agent.backends.terminals import TerminalCommand
+from hermes.agent.backends.terminals import TerminalCommand, Terminals, check_length
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tool
-from hermes.agent.tools.terminal import CALL_SECONDS, MAX_SECONDS, ask_before, run_and_tell
+from hermes.agent.tools.terminal import CALL_SECONDS, MAX_SECONDS, need_for, read_script, run_and_tell
 from hermes.core.errors import ToolError
+from hermes.core.shell_safety.judge import judge_python
 
 PYTHON = ("python3", "-c")
 
 
 def may_execute(ctx: ToolContext, code: str, **_: object) -> ApprovalNeed | None:
-    """Judged as the command line that it amounts to."""
-    return ask_before(ctx, shlex.join((*PYTHON, code)))
+    """Judged by the rule of ``python3 -c``, no harsher; the same grant covers both."""
+    backend = ctx.parts.get(Terminals).backend(ctx)
+    check_length(code)
+    start_in = ctx.inside(".")
+    is_here = backend.touches_host and backend.shares_files
+    verdict = judge_python(
+        code,
+        touches_host=backend.touches_host,
+        folder=str(start_in),
+        home=str(Path.home()),
+        resolve=os.path.realpath if is_here else None,
+        read=read_script if is_here else None,
+    )
+    return need_for(ctx, backend, verdict, code, start_in)
 
 
 @tool(toolset="code", repeatable=False, approval=may_execute, seconds=CALL_SECONDS)

@@ -23,19 +23,15 @@ def ask_first(
     category: str = "own",  # noqa: ARG001 - a rule takes what its tool takes
     file: str = "",
 ) -> ApprovalNeed | None:
-    """The owner's own word is enough, unless the text itself is odd; everybody else is asked about.
-
-    A skill is read again in later conversations, so what a web page slipped in would stay.
-    """
+    """Every change of a skill asks: it is read again in later conversations, so what a page slipped in would stay."""
     from hermes.agent.skills.scan import scan_text  # 5 ms of patterns that most days nobody needs
 
     report = scan_text(file or "SKILL.md", content)
     if report.refusals:
         raise ToolError("This text cannot be a skill: " + "; ".join(map(str, report.refusals[:3])))
-    if ctx.role is PersonRole.OWNER and not report.warnings:
-        return None
     odd = "".join(f"\n! {warning}" for warning in report.warnings[:5])
-    return ApprovalNeed(ctx.words.ASK_SKILL.format(action=action, name=name) + odd)
+    subject = "write:skills" if not report.warnings else ""
+    return ApprovalNeed(ctx.words.ASK_SKILL.format(action=action, name=name) + odd, subject=subject)
 
 
 @tool(toolset="skills", approval=ask_first, role=PersonRole.ADMIN)

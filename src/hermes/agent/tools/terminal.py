@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
+import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hermes.agent.backends.base import BackendName
+from hermes.agent.backends.base import Backend, BackendName
 from hermes.agent.backends.lease import in_shell
 from hermes.agent.backends.output import as_text
 from hermes.agent.backends.terminals import TerminalCommand, Terminals, check_length
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
-from hermes.core.shell_safety.judge import Danger, judge
+from hermes.core.i18n.en import Texts
+from hermes.core.roles import PersonRole
+from hermes.core.shell_safety.judge import Danger, Verdict, judge
 from hermes.store import processes
 from hermes.store.db import Tx
 
@@ -26,6 +30,8 @@ FIRST_BYTES = 8_000
 LAST_BYTES = 12_000
 AT_ONCE_SECONDS = 0.5
 REASON_CHARS = 200
+MAX_SCRIPT_BYTES = 30_000
+UNREADABLE = "\0"
 
 
 def may_run(
@@ -45,23 +51,54 @@ def ask_before(
     leaves_wall = outside and terminals.backend(ctx).name is BackendName.GUARDED
     check_length(command)
     start_in = ctx.inside(folder or ".")
-    verdict = judge(command, touches_host=backend.touches_host, folder=str(start_in), home=str(Path.home()))
+    is_here = backend.touches_host and backend.shares_files
+    verdict = judge(
+        command,
+        touches_host=backend.touches_host,
+        folder=str(start_in),
+        home=str(Path.home()),
+        workspace=str(ctx.workspace.resolve()),
+        resolve=os.path.realpath if is_here else None,
+        read=read_script if is_here else None,
+    )
+    leaving = _leaving(ctx.words, reason) if leaves_wall else ""
+    return need_for(ctx, backend, verdict, command, start_in, leaving)
+
+
+def _leaving(words: Texts, reason: str) -> str:
+    """Say that a command leaves the wall, with the model's own reason on one line."""
+    shown = " ".join(reason.split())[:REASON_CHARS]
+    return words.ASK_OUTSIDE_REASON.format(reason=shown) if shown else words.ASK_OUTSIDE
+
+
+def need_for(
+    ctx: ToolContext, backend: Backend, verdict: Verdict, command: str, start_in: Path, leaving: str = ""
+) -> ApprovalNeed | None:
+    """The question that follows from a verdict and from ``approvals.mode``. ToolError for what is refused.
+
+    ``leaving``: the words that say that the command runs outside the wall. No mode and no grant answers those.
+    """
     if verdict.is_refused:
         raise ToolError(f"{verdict.refusal} Do not try it in another form.")
-    says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
-    if not verdict.asks and not says_home and not leaves_wall:
+    if backend.name is BackendName.GUARDED:
+        verdict = replace(verdict, dangers=tuple(danger for danger in verdict.dangers if danger not in _HELD_BY_WALL))
+    mode = ctx.parts.get(Terminals).approvals_mode()
+    if mode == "off" and ctx.role is PersonRole.OWNER and not leaving:
         return None
-    if says_home and Danger.HERMES_HOME not in verdict.dangers:
-        verdict = replace(verdict, dangers=(*verdict.dangers, Danger.HERMES_HOME))
-    question = verdict.describe(ctx.words) if verdict.asks else ""
-    if leaves_wall:
-        said = " ".join(reason.split())[:REASON_CHARS]
-        leaving = ctx.words.ASK_OUTSIDE_REASON.format(reason=said) if said else ctx.words.ASK_OUTSIDE
-        question = ctx.words.GAP.join(part for part in (leaving, question) if part)
+    if mode == "all":
+        verdict = verdict.with_danger(Danger.EVERY)
+    elif mode == "unknown" and backend.touches_host and not verdict.only_reads and not verdict.asks:
+        verdict = verdict.with_danger(Danger.NOT_ONLY_READING)
+    says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
+    if not verdict.asks and not says_home and not leaving:
+        return None
+    if says_home:
+        verdict = verdict.with_danger(Danger.HERMES_HOME)
+    danger = verdict.describe(ctx.words) if verdict.asks else ""
     return ApprovalNeed(
-        question,
+        ctx.words.GAP.join(part for part in (leaving, danger) if part),
         touches_host=backend.touches_host,
-        subject="" if says_home or leaves_wall else verdict.subject(backend.name),
+        subject="" if says_home or leaving else verdict.subject(backend.name),
         where=backend.where(start_in, ctx.words),
     )
 
@@ -74,6 +111,29 @@ def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
     return any(danger in _SYSTEM for danger in dangers) or (
         Danger.PACKAGES in dangers and _SYSTEM_PACKAGES.search(command) is not None
     )
+
+
+def read_script(path: str) -> str | None:
+    """The text of a script that a command would run; None where there is no such file.
+
+    Of what is too long, no text or no plain file, a text comes back that no judge takes for harmless.
+    """
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return UNREADABLE
+            data = file.read(MAX_SCRIPT_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return UNREADABLE
+    if len(data) > MAX_SCRIPT_BYTES or b"\0" in data:
+        return UNREADABLE
+    return data.decode("utf-8", "replace")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a pipe would keep the judge waiting for its writer
 
 
 def names_home(ctx: ToolContext, command: str) -> bool:
@@ -179,6 +239,8 @@ _SYSTEM = frozenset(
     {Danger.FORMAT, Danger.DEVICE, Danger.SERVICES, Danger.ACCOUNTS, Danger.ROOT, Danger.POWER, Danger.SYSTEM_FILES,
      Danger.KERNEL}
 )  # fmt: skip
+# What the wall holds back by itself: writes outside of the workspace, and code that may try them.
+_HELD_BY_WALL = frozenset({Danger.OUTSIDE, Danger.CODE})
 _SYSTEM_PACKAGES = re.compile(r"\b(?:apt|apt-get|aptitude|dpkg|dnf|yum|rpm|pacman|zypper|apk|snap|flatpak|brew)\b")
 # What programs say when a wall is in their way; some of them say it for other reasons too.
 _WALL = re.compile(

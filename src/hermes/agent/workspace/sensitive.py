@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from pathlib import Path
 
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
 from hermes.core.i18n.en import Texts
-
-# Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.
-RUNS_BY_ITSELF = (
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
-    ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xinitrc", ".xsession",
-    ".xprofile", ".vimrc", ".exrc", ".emacs", ".tmux.conf", ".screenrc", ".gdbinit", ".pythonrc", ".envrc",
-    ".config/fish/*", ".config/autostart/*", ".config/systemd/*", ".config/environment.d/*", ".config/nvim/*",
-    ".local/bin/*", ".local/share/systemd/*", "Library/LaunchAgents/*", ".git/hooks/*", ".git/config", ".gitconfig",
-    ".config/git/*", ".npmrc", ".yarnrc", ".pip/*", ".config/pip/*", ".pypirc", "crontab", "cron.d/*",
-)  # fmt: skip
-IS_A_KEY = (
-    ".ssh/*", ".gnupg/*", ".aws/*", ".azure/*", ".kube/*", ".docker/*", ".netrc", ".pgpass", ".git-credentials",
-    ".config/gcloud/*", ".config/gh/*", ".password-store/*", ".local/share/keyrings/*",
-)  # fmt: skip
-
+from hermes.core.roles import PersonRole
 
 HIDDEN_LINE = b"[hidden: a private key]"
 
@@ -45,11 +31,11 @@ class KeyCover:
 
 def why_sensitive(path: str, words: Texts) -> str:
     """'' for an ordinary file; otherwise the question that says what is special about it."""
-    if _fits(path, RUNS_BY_ITSELF):
-        return words.ASK_WRITE_RUNS
-    if _fits(path, IS_A_KEY):
+    from hermes.core.shell_safety.places import holds_keys, runs_by_itself  # its patterns: no start waits for them
+
+    if holds_keys(path):
         return words.ASK_WRITE_KEYS
-    return ""
+    return words.ASK_WRITE_RUNS if runs_by_itself(path, str(Path.home())) else ""
 
 
 def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
@@ -64,13 +50,11 @@ def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
 
 def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     """Whether reading this file or folder needs a yes: what a tool reads goes to the model's provider."""
-    from hermes.core.shell_safety.judge import (
-        is_secret,  # its rules are half a hundred patterns: no start waits for them
-    )
+    from hermes.core.shell_safety.places import holds_keys, is_secret  # its patterns: no start waits for them
 
     target = ctx.inside(path)
     name = str(target)
-    if not _fits(name, IS_A_KEY) and not _fits(f"{name}/any", IS_A_KEY) and not is_secret(name):
+    if not holds_keys(name) and not holds_keys(f"{name}/any") and not is_secret(name):
         return None
     if _is_own_corner(ctx):
         return None
@@ -79,11 +63,12 @@ def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
 
 
 def _is_own_corner(ctx: ToolContext) -> bool:
-    """Tell whether the workspace lies in the home of Hermes, where no file starts with the machine."""
+    """Tell whether the workspace lies in the home of Hermes and its commands run in a sandbox.
+
+    No file there starts with the machine. The owner's commands may run on the machine itself, so what they run by
+    themselves (git hooks, .envrc) is asked about in every workspace.
+    """
+    if ctx.role is PersonRole.OWNER:
+        return False
     workspace = ctx.workspace.resolve()
     return any(workspace.is_relative_to(folder.resolve()) for folder in ctx.forbidden)
-
-
-def _fits(path: str, patterns: tuple[str, ...]) -> bool:
-    name = f"/{path.lstrip('/')}".casefold()
-    return any(fnmatchcase(name, f"*/{pattern.casefold()}") for pattern in patterns)

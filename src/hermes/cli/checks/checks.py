@@ -56,7 +56,7 @@ def examine(home: Path, command: str) -> list[Finding]:
             *_outside_checks(home, loaded, command, facts),
             people_check(store, loaded.config, command),
         ]
-    return [*findings, service_check(facts)]
+    return [*findings, *approvals_check(loaded.config, command), service_check(facts)]
 
 
 # Home and configuration
@@ -102,6 +102,14 @@ def config_check(loaded: Loaded) -> Finding:
         return Finding("config", "good", f"{count(set_by_owner, 'value')} set, all understood")
     level: Level = "trouble" if problems[0].level == "error" else "hint"
     return Finding("config", level, str(problems[0]), tuple(str(problem) for problem in problems[1:]))
+
+
+def approvals_check(config: Config, command: str) -> list[Finding]:
+    """Nothing unless the owner's commands run without a question."""
+    if config.approvals.mode != "off":
+        return []
+    cure = f"{command} config set approvals.mode dangerous"
+    return [Finding("approvals", "hint", f"off: the owner's commands run without a question → {cure}")]
 
 
 def platforms_check(broken: Mapping[str, str], facts: status.Facts) -> list[Finding]:

@@ -503,7 +503,7 @@ class Texts:
         "It stops or restarts the gateway itself. There is a safe way that lets running work finish: the owner types "
         "/restart in a chat, or `hermes gateway restart` on this machine."
     )
-    DANGER_KILL = "It ends processes by name or in bulk."
+    DANGER_KILL = "It ends processes."
     DANGER_NETWORK_TO_SHELL = "It runs a program straight from the network."
     DANGER_ACCOUNTS = "It changes who may log in or what runs by schedule: users, sudoers, cron, SSH keys."
     DANGER_PACKAGES = "It installs or removes software of this machine."
@@ -514,11 +514,19 @@ class Texts:
     DANGER_POWER = "It shuts this machine down or restarts it."
     DANGER_CONTAINER = "It starts a container that can reach this machine, or removes one with its data."
     DANGER_DATABASE = "It drops or empties a database."
-    DANGER_SYSTEM_FILES = "It writes to the system's own folders or to what a shell runs at its start."
+    DANGER_SYSTEM_FILES = (
+        "It writes to the system's own folders, or to a file that other programs run or obey by themselves."
+    )
     DANGER_NETWORK = "It changes the network or the firewall of this machine, or opens it to others."
     DANGER_KERNEL = "It changes the kernel or mounts."
     DANGER_REMOTE = "It runs a command on another machine."
+    DANGER_SENDS = "It sends data to another machine."
+    DANGER_DETACHES = "It starts work that goes on elsewhere, where this command does not end it."
+    DANGER_OUTSIDE = "It may change files outside of the working folder."
+    DANGER_CODE = "It runs code whose effect cannot be told from its text."
     DANGER_UNJUDGED = "What it would run cannot be told from its text."
+    DANGER_NOT_ONLY_READING = "It is not known to only read (approvals.mode is 'unknown')."
+    DANGER_EVERY = "Every command is asked about (approvals.mode is 'all')."
 
     def summary(self, _command: str, english: str) -> str:
         """What a command is for; in English it says so itself."""

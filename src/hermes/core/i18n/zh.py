@@ -536,7 +536,7 @@ class Chinese(Texts):
         "它会停止或重启网关本身。有更稳妥的办法，能让手上的事做完：主人在聊天里发 /restart，"
         "或在本机运行 `hermes gateway restart`。"
     )
-    DANGER_KILL = "它会按名字或成批结束进程。"
+    DANGER_KILL = "它会结束进程。"
     DANGER_NETWORK_TO_SHELL = "它会直接运行从网上下载的程序。"
     DANGER_ACCOUNTS = "它会改动谁能登录、什么定时运行：用户、sudoers、cron、SSH 密钥。"
     DANGER_PACKAGES = "它会给这台机器安装或卸载软件。"
@@ -547,11 +547,17 @@ class Chinese(Texts):
     DANGER_POWER = "它会关机或重启这台机器。"
     DANGER_CONTAINER = "它会启动能碰到这台机器的容器，或者连数据一起删掉容器。"
     DANGER_DATABASE = "它会删除或清空数据库。"
-    DANGER_SYSTEM_FILES = "它会写系统文件夹，或者 shell 启动时运行的文件。"
+    DANGER_SYSTEM_FILES = "它会写系统文件夹，或者其他程序会自动运行或遵从的文件。"
     DANGER_NETWORK = "它会改动这台机器的网络或防火墙，或者向外开放。"
     DANGER_KERNEL = "它会改动内核或挂载。"
     DANGER_REMOTE = "它会在另一台机器上运行命令。"
+    DANGER_SENDS = "它会把数据发送到另一台机器。"
+    DANGER_DETACHES = "它启动的工作会在别处继续运行，这条命令结束时不会随之结束。"
+    DANGER_OUTSIDE = "它可能会改动工作文件夹以外的文件。"
+    DANGER_CODE = "它会运行代码，从文字上看不出代码的作用。"
     DANGER_UNJUDGED = "从文字上看不出它会运行什么。"
+    DANGER_NOT_ONLY_READING = "不能确定它只读取数据（approvals.mode 为 'unknown'）。"
+    DANGER_EVERY = "每条命令都要先询问（approvals.mode 为 'all'）。"
 
     def summary(self, command: str, english: str) -> str:
         return SUMMARIES.get(command, english)

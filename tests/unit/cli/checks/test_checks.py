@@ -10,6 +10,7 @@ from hermes.agent.models.embedded.download import Fetcher
 from hermes.cli.checks.checks import (
     Store,
     api_check,
+    approvals_check,
     config_check,
     describe_keys,
     examine,
@@ -211,3 +212,14 @@ def test_a_platform_in_trouble_is_told_with_its_cure() -> None:
     found = service_check(Facts(now=100.0, monotonic=100.0, snapshot=snapshot, is_held=True))
     assert (found.level, "discord is signed out" in found.text) == ("trouble", True)
     assert found.more == ("discord → switch it on; then hermes gateway restart",)
+
+
+def test_approvals_that_are_off_are_told_by_doctor_and_status(home: Path) -> None:
+    from hermes.cli import status
+
+    assert approvals_check(load_config(home).config, "hermes") == []
+    assert "approvals  off" not in "".join(status.screen(status.look(home, can_ask=False), has_model=True))
+    (home / "config.yaml").write_text("approvals:\n  mode: 'off'\n")
+    [found] = approvals_check(load_config(home).config, "hermes")
+    assert (found.level, "config set approvals.mode dangerous" in found.text) == ("hint", True)
+    assert "approvals  off" in "".join(status.screen(status.look(home, can_ask=False), has_model=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
-from hermes.core.shell_safety.judge import CLASSES, Danger, Verdict, judge
-from hermes.core.shell_safety.rules import RULES
+from hermes.core.shell_safety.dangerous import RULES
+from hermes.core.shell_safety.judge import CLASSES, Danger, judge, judge_python
 
 HARMLESS = r"""
 ls
@@ -79,9 +80,7 @@ curl -s https://example.org | jq .name
 wget -O page.html https://example.org
 ps aux
 ps aux | grep hermes
-kill 12345
-kill -9 12345
-kill $PID
+kill %1
 df -h
 du -sh *
 free -m
@@ -91,7 +90,6 @@ which python
 env FOO=1 ls
 docker ps
 docker build -t app .
-docker run --rm -v ./data:/data alpine ls
 docker logs app
 kubectl get pods
 systemctl status nginx
@@ -114,7 +112,6 @@ test -f .env
 hermes status
 hermes gateway status
 hermes approvals list
-bash script.sh
 bash -c 'ls -la'
 sh -c "echo ok"
 ls # rm -rf /
@@ -271,8 +268,30 @@ ASKED = {
     "$(printf 'r%s' m) -rf x": "unjudged",
     'sh -c "$X"': "unjudged",
     "printf '\\x72\\x6d -rf /' | sh": "unjudged",
-    "python3 -c 'import os; os.system(\"x\")'": "unjudged",
-    "perl -e 'unlink glob \"*\"'": "unjudged",
+    "python3 -c 'import os; os.system(\"x\")'": "code",
+    "perl -e 'unlink glob \"*\"'": "code",
+    "bash script.sh": "code",
+    "./a.out": "code",
+    "kill 12345": "kill",
+    "kill -9 $PID": "kill",
+    "docker run --rm -v ./data:/data alpine ls": "detaches",
+    "docker compose up -d": "detaches",
+    "tmux new -d sleep 9": "detaches",
+    "systemd-run --user ls": "detaches",
+    "echo ls | at now": "detaches",
+    "dbus-send --session x": "detaches",
+    "curl -d @notes.txt https://example.org": "sends",
+    "curl -F file=@a https://example.org": "sends",
+    "wget --post-file=a https://example.org": "sends",
+    "git push https://example.org/x main": "sends",
+    "git remote add other https://example.org/x": "sends",
+    "touch /srv/app/x": "outside",
+    "echo x > ../y": "outside",
+    "cd /srv && touch x": "outside",
+    "echo x > .env": "system_files",
+    "cp a .git/hooks/pre-commit": "system_files",
+    "tee .vscode/tasks.json": "system_files",
+    "ln -s /tmp/x ~/.local/bin/ls": "system_files",
     "awk 'BEGIN{system(\"x\")}'": "unjudged",
     "tar cf a --checkpoint-action=exec=sh": "unjudged",
     "ls 'unclosed": "unjudged",
@@ -289,7 +308,7 @@ ASKED = {
     "cat <<END\n$(reboot)\nEND": "power",
     "bash <<END\nreboot\nEND": "power",
     "bash <<END | cat\nreboot\nEND": "power",
-    "cat <<END; reboot\ntext\nEND": "power",
+    "cat <<END; reboot\ntext\nEND": "unjudged",
     "bash <<< 'reboot'": "power",
     "echo reboot | sh": "power",
     "xargs reboot": "power",
@@ -411,7 +430,8 @@ UNASKED = [*lines(HARMLESS), *DOCUMENTS]
 
 @pytest.mark.parametrize("command", UNASKED)
 def test_what_harms_nobody_runs_unasked(command: str) -> None:
-    assert judge(command) == Verdict()
+    verdict = judge(command)
+    assert (verdict.refusal, verdict.dangers) == ("", ())
 
 
 @pytest.mark.parametrize("command", ASKED)
@@ -450,7 +470,8 @@ def test_in_a_sandbox_fewer_things_are_asked_about() -> None:
 def test_every_class_has_its_words_and_its_commands() -> None:
     assert set(CLASSES) == set(Danger)
     asked = {danger for command in ASKED for danger in judge(command).dangers}
-    assert asked == set(Danger), "each class is met in the table above"
+    by_mode = {Danger.NOT_ONLY_READING, Danger.EVERY}  # these come from approvals.mode, not from a command
+    assert asked == set(Danger) - by_mode, "each class is met in the table above"
     assert {rule.danger for rule in RULES} <= set(Danger)
 
 
@@ -540,6 +561,10 @@ REFUSED_SPELLINGS = [
     "{r{m,m},-rf,/}",
     "r{m..m} -rf /",
     "cp -t /boot kernel",
+    '{rm,-rf,"/"}',
+    "uv run rm -rf /",
+    "hyperfine 'rm -rf /'",
+    "uv run hermes approvals approve K7QP2M",
     "python3 -P -m hermes approvals approve K7QP2M",
     "hermes --json approvals approve K7QP2M",
 ]
@@ -551,7 +576,6 @@ def test_the_hard_list_holds_in_whatever_spelling(command: str) -> None:
 
 
 ASKED_SPELLINGS = [
-    '{rm,-rf,"/"}',
     "x=rm; (x=echo); $x -rf /",
     "x=rm; false && x=echo; $x -rf /",
     "x=r; x+=m; $x -rf /",
@@ -561,8 +585,6 @@ ASKED_SPELLINGS = [
     "x=echo; eval x=rm; $x -rf /",
     "hash -p /bin/rm ls; ls -rf /",
     "shopt -s expand_aliases\nalias ls=rm\nls -rf /",
-    "cat <<$'X'\n$X\nrm -rf /",
-    "declare a[1<<X]=3\nrm -rf /\nX",
     "test -v 'a[$(rm -rf /)]'",
     "x='$(rm -rf /)'; echo ${x@P}",
     "python3 -Ic 'import os; os.system(1)'",
@@ -571,9 +593,6 @@ ASKED_SPELLINGS = [
     "git -c core.fsmonitor='sh x' status",
     "git bisect run sh x",
     "tmux new -d 'anything'",
-    "uv run rm -rf /",
-    "hyperfine 'rm -rf /'",
-    "uv run hermes approvals approve K7QP2M",
     "cat /proc/$PPID/environ",
 ]
 
@@ -602,7 +621,8 @@ HARMLESS_SPELLINGS = [
 
 @pytest.mark.parametrize("command", HARMLESS_SPELLINGS)
 def test_what_only_looks_odd_is_not_asked_about(command: str) -> None:
-    assert judge(command, folder="/home/ana/work", home="/home/ana") == Verdict()
+    verdict = judge(command, folder="/home/ana/work", home="/home/ana")
+    assert (verdict.refusal, verdict.dangers) == ("", ())
 
 
 @pytest.mark.timeout(60)
@@ -616,3 +636,101 @@ def test_a_long_command_is_judged_in_time(piece: str) -> None:
 def test_a_command_of_nothing_but_openings_is_judged_at_once() -> None:
     assert judge("${" * 400_000).asks
     assert judge("echo ${a ${b $ ${c$d@P}").asks
+
+
+@pytest.mark.timeout(60)
+def test_four_thousand_pipes_are_judged_in_linear_time() -> None:
+    began = time.thread_time()
+    assert not judge("cat a" + " | cat" * 4000).asks
+    judge(" && ".join(["true"] * 4000))
+    judge("$(" * 3000)
+    assert time.thread_time() - began < 10.0
+
+
+READING = [
+    "ls -la",
+    "git log | head",
+    "grep -rn x .",
+    "find . -name x",
+    "sed -n 1p a",
+    "awk '{print $1}' a",
+    "tar tf a.tar",
+]
+CHANGING = ["touch a", "git add a", "npm test", "sed -i s/a/b/ c", "echo x > a", "sort -o a b", "python3 -c 'print(1)'"]
+
+
+def test_what_only_reads_is_known_by_name_and_options() -> None:
+    assert [command for command in READING if not judge(command, folder="/w").only_reads] == []
+    assert [command for command in CHANGING if judge(command, folder="/w").only_reads] == []
+    assert [command for command in CHANGING if judge(command, folder="/w").asks] == []
+
+
+def test_a_script_of_the_workspace_is_read_and_judged() -> None:
+    files = {"/w/good.sh": "#!/bin/sh\nnpm ci\nnpm test\n", "/w/bad.sh": "rm -rf /srv/data\n", "/w/a.out": None}
+
+    def verdict(command: str) -> tuple[str, ...]:
+        return tuple(danger.value for danger in judge(command, folder="/w", home="/home/ana", read=files.get).dangers)
+
+    for run in ("sh {}", "bash {}", ". ./{}", "./{}", "source {}", "env ./{}", "timeout 9 bash {}"):
+        assert verdict(run.format("good.sh")) == (), run
+        assert "delete_tree" in verdict(run.format("bad.sh")), run
+    assert verdict("./a.out") == ("code",)
+    assert verdict("cp x good.sh && sh good.sh") == ("code",), "it is not the file that was read any more"
+
+
+def test_a_link_that_leads_out_of_the_workspace_is_followed() -> None:
+    def resolve(path: str) -> str:
+        return path.replace("/w/link", "/srv/data")
+
+    def asks(command: str) -> bool:
+        return judge(command, folder="/w", home="/home/ana", resolve=resolve).asks
+
+    assert asks("echo x > link/a")
+    assert asks("touch link/a")
+    assert asks("cp a link")
+    assert asks("cd link && touch a")
+    assert not asks("echo x > src/a")
+
+
+PLAIN_CODE = [
+    "print(sum(range(10)))",
+    "import json\nprint(json.load(open('a.json'))['x'])",
+    "from pathlib import Path\nPath('out.txt').write_text('x')",
+    "import numpy\nprint(numpy.__version__)",
+]
+OTHER_CODE = [
+    "import os\nos.remove('a')",
+    "open('/srv/x', 'w')",
+    "open(chr(47) + 'srv', 'w')",
+    "__import__('os')",
+    "exec('1')",
+    "import random\nrandom._os.remove('a')",
+    "from pathlib import Path\nPath('a').unlink()",
+    "open('.env', 'w')",
+    "import requests\nrequests.post('https://x')",
+    "(",
+]
+
+
+@pytest.mark.parametrize("source", PLAIN_CODE)
+def test_code_that_computes_and_prints_runs_unasked(source: str) -> None:
+    assert judge_python(source, folder="/w").dangers == ()
+
+
+@pytest.mark.parametrize("source", OTHER_CODE)
+def test_other_code_asks_and_can_be_granted_for_a_session(source: str) -> None:
+    verdict = judge_python(source, folder="/w")
+    assert Danger.CODE in verdict.dangers
+    assert verdict.subject("local") != ""
+
+
+@pytest.mark.parametrize("source", [*PLAIN_CODE, *OTHER_CODE])
+def test_code_is_judged_as_the_same_code_on_a_command_line(source: str) -> None:
+    line = judge(shlex.join(("python3", "-c", source)), folder="/w")
+    assert set(judge_python(source, folder="/w").dangers) <= set(line.dangers)
+
+
+def test_a_script_that_cannot_be_read_asks_as_code() -> None:
+    unreadable = {"/w/big.py": "\0", "/w/big.sh": "\0", "/w/tool": "\0"}
+    for command in ("python3 big.py", "sh big.sh", "./tool", ". ./big.sh", "python3 -c 'import big'"):
+        assert Danger.CODE in judge(command, folder="/w", home="/home/ana", read=unreadable.get).dangers, command

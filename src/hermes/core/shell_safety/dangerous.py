@@ -1,83 +1,12 @@
-"""The classes of dangerous commands and the programs in them, as data. ``core.dangers`` reads it."""
+"""Programs that are dangerous by name and options, as a table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.en import Texts
-
-
-class Danger(StrEnum):
-    DELETE_TREE = "delete_tree"
-    DELETE_ALL = "delete_all"
-    FORMAT = "format"
-    DEVICE = "device"
-    PERMISSIONS = "permissions"
-    SERVICES = "services"
-    GATEWAY = "gateway"
-    KILL = "kill"
-    NETWORK_TO_SHELL = "network_to_shell"
-    ACCOUNTS = "accounts"
-    PACKAGES = "packages"
-    ROOT = "root"
-    GIT = "git"
-    HERMES_HOME = "hermes_home"
-    SECRETS = "secrets"
-    POWER = "power"
-    CONTAINER = "container"
-    DATABASE = "database"
-    SYSTEM_FILES = "system_files"
-    NETWORK = "network"
-    KERNEL = "kernel"
-    REMOTE = "remote"
-    UNJUDGED = "unjudged"
-
-
-@dataclass(frozen=True, slots=True)
-class Class:
-    """One class of dangerous commands: what it says to a person, and where it matters.
-
-    ``in_sandbox``: it is asked about in a sandbox too, since it destroys what the sandbox may write, or acts outside
-    of it. ``grantable``: a person may allow it for a session or for good; the others are asked about each time.
-    """
-
-    says: Callable[[Texts], str]
-    in_sandbox: bool = False
-    grantable: bool = True
-
-
-CLASSES: dict[Danger, Class] = {
-    Danger.DELETE_TREE: Class(lambda words: words.DANGER_DELETE_TREE),
-    Danger.DELETE_ALL: Class(lambda words: words.DANGER_DELETE_ALL, in_sandbox=True),
-    Danger.FORMAT: Class(lambda words: words.DANGER_FORMAT, grantable=False),
-    Danger.DEVICE: Class(lambda words: words.DANGER_DEVICE, grantable=False),
-    Danger.PERMISSIONS: Class(lambda words: words.DANGER_PERMISSIONS),
-    Danger.SERVICES: Class(lambda words: words.DANGER_SERVICES),
-    Danger.GATEWAY: Class(
-        lambda words: words.DANGER_GATEWAY,
-        grantable=False,
-    ),
-    Danger.KILL: Class(lambda words: words.DANGER_KILL),
-    Danger.NETWORK_TO_SHELL: Class(lambda words: words.DANGER_NETWORK_TO_SHELL, grantable=False),
-    Danger.ACCOUNTS: Class(lambda words: words.DANGER_ACCOUNTS),
-    Danger.PACKAGES: Class(lambda words: words.DANGER_PACKAGES),
-    Danger.ROOT: Class(lambda words: words.DANGER_ROOT),
-    Danger.GIT: Class(lambda words: words.DANGER_GIT, in_sandbox=True),
-    Danger.HERMES_HOME: Class(lambda words: words.DANGER_HERMES_HOME, grantable=False),
-    Danger.SECRETS: Class(lambda words: words.DANGER_SECRETS),
-    Danger.POWER: Class(lambda words: words.DANGER_POWER, grantable=False),
-    Danger.CONTAINER: Class(lambda words: words.DANGER_CONTAINER),
-    Danger.DATABASE: Class(lambda words: words.DANGER_DATABASE, in_sandbox=True),
-    Danger.SYSTEM_FILES: Class(lambda words: words.DANGER_SYSTEM_FILES),
-    Danger.NETWORK: Class(lambda words: words.DANGER_NETWORK),
-    Danger.KERNEL: Class(lambda words: words.DANGER_KERNEL),
-    Danger.REMOTE: Class(lambda words: words.DANGER_REMOTE),
-    Danger.UNJUDGED: Class(lambda words: words.DANGER_UNJUDGED, grantable=False),
-}
-
+from hermes.core.shell_safety.classes import Danger
 
 # How a row looks at the words behind the program
 
@@ -180,6 +109,10 @@ _RUN_BY_GIT = (
     r"credential\.helper|pager\.\w+)=|^ext::|^--(exec-path|upload-pack|receive-pack|open-files-in-pager)=|^-O."
 )
 
+_CONTAINER_READS = names(
+    "ps images logs inspect version info stats top port diff history search events ls build pull tag help --version"
+)
+
 RULES: tuple[Rule, ...] = (
     # Deleting
     rule("rm srm trash", Danger.DELETE_TREE, recursive),
@@ -248,7 +181,7 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     rule(
-        "gem cargo go uv",
+        "gem cargo go uv conda mamba pdm",
         Danger.PACKAGES,
         both(first("install", "uninstall", "tool", "pip"), has("install", "uninstall")),
     ),
@@ -321,6 +254,25 @@ RULES: tuple[Rule, ...] = (
         has("delete", "destroy", "undefine", "stop", "exec", "poweroff", "terminate", "remove"),
     ),
     rule("nsenter bwrap systemd-nspawn", Danger.CONTAINER),
+    rule("helm", Danger.CONTAINER, first("install", "upgrade")),
+    rule("vagrant", Danger.DETACHES, first("up", "ssh", "provision", "reload", "resume")),
+    rule("date", Danger.KERNEL, flag("s", "--set")),
+    rule(
+        "hostname domainname timedatectl hwclock",
+        Danger.KERNEL,
+        matches(r"^[^-]|^-[bFsw]|^--(file|boot|set|hctosys|systohc)"),
+    ),
+    rule(
+        "docker podman nerdctl docker-compose",
+        Danger.DETACHES,
+        no(
+            either(
+                first(*_CONTAINER_READS),
+                nothing,
+                both(first("compose"), has("ps", "logs", "config", "images", "ls", "version", "build")),
+            )
+        ),
+    ),
     # Databases
     rule(
         "psql mysql mariadb sqlite3 sqlcmd mongosh mongo clickhouse-client cqlsh duckdb sqlplus cockroach",
@@ -356,6 +308,28 @@ RULES: tuple[Rule, ...] = (
     ),
     # Other machines
     rule("scp sftp ansible ansible-playbook fab salt pdsh mosh telnet rsh", Danger.REMOTE),
+    # Data that leaves
+    rule("rsync", Danger.SENDS, matches(r"^[^/\s]+:(?!//)|^rsync://|^-e|^--rsh")),
+    rule(
+        "ftp lftp tftp socat telnet mail mailx mutt sendmail msmtp swaks ssmtp rclone gsutil s3cmd croc magic-wormhole",
+        Danger.SENDS,
+    ),
+    rule(
+        "gh",
+        Danger.SENDS,
+        first("gist", "api", "release", "secret", "codespace", "ssh-key", "gpg-key", "auth", "extension"),
+    ),
+    rule(
+        "npm pnpm yarn", Danger.SENDS, first("publish", "login", "adduser", "token", "deprecate", "unpublish", "owner")
+    ),
+    rule("twine gem cargo poetry flit hatch uv", Danger.SENDS, has("upload", "push", "publish")),
+    rule("docker podman", Danger.SENDS, first("push", "login")),
+    rule("http https xh curlie", Danger.SENDS, matches(r"(?i)^(post|put|patch|delete)$|^[\w-]+(:?=@?|@)")),
+    rule("openssl", Danger.SENDS, first("s_client", "s_server")),
+    rule("wall write mesg", Danger.SENDS),
+    rule("strace ltrace reptyr", Danger.UNJUDGED, flag("p")),
+    rule("gcore reptyr", Danger.UNJUDGED),
+    rule("pip pip3 npm yarn pnpm", Danger.SYSTEM_FILES, both(first("config"), has("set", "edit", "unset", "delete"))),
     # Programs that run others in a way that is not read here
     rule("tar", Danger.UNJUDGED, matches(r"^--checkpoint-action=exec|^--to-command|^--use-compress-program|^-I$")),
     rule("awk gawk mawk nawk", Danger.UNJUDGED, matches(r"system\s*\(|\|\s*\"|\|&|getline|print.*>")),
@@ -372,154 +346,11 @@ RULES: tuple[Rule, ...] = (
     rule("sqlite3 psql mysql mariadb", Danger.UNJUDGED, matches(r"(^|\n)\s*(\.(shell|system)\b|\\!|system\s)")),
 )
 
-# Programs that run the command in their words: options that take a value, and how many words come before the command.
-WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
-    name: (frozenset(options.split()), leading)
-    for name, options, leading in (
-        ("env", "-u --unset -C --chdir", 0),
-        ("nohup", "", 0),
-        ("setsid", "", 0),
-        ("nice", "-n --adjustment", 0),
-        ("ionice", "-c -n -p", 0),
-        ("chrt", "", 1),
-        ("taskset", "", 1),
-        ("time", "-f -o", 0),
-        ("timeout", "-s --signal -k --kill-after", 1),
-        ("stdbuf", "-i -o -e", 0),
-        ("command", "", 0),
-        ("builtin", "", 0),
-        ("exec", "-a", 0),
-        ("xargs", "-n -P -I -L -d -a -s -E --max-args --max-procs", 0),
-        ("parallel", "-j --jobs", 0),
-        ("watch", "-n --interval", 0),
-        ("strace", "-e -o -p -s", 0),
-        ("ltrace", "-e -o -p", 0),
-        ("unshare", "", 0),
-        ("busybox", "", 0),
-        ("toybox", "", 0),
-        ("flock", "-w --timeout -E", 1),
-        ("sudo", "-u --user -g --group -h --host -p --prompt -C -D --chdir -r -t", 0),
-        ("doas", "-u -C", 0),
-        ("pkexec", "--user", 0),
-        ("run0", "--user", 0),
-        ("chroot", "--userspec --groups", 1),
-        ("systemd-run", "-u --unit -p --property", 0),
-        ("proot", "", 0),
-        ("fakeroot", "", 0),
-        ("caffeinate", "-t -w", 0),
-    )
-}
-AS_ROOT = names("sudo doas pkexec run0 su runuser chroot sudoedit")
-SHELLS = names("sh bash dash zsh ksh ash fish mksh rbash csh tcsh")
-FETCHERS = names("curl wget fetch nc ncat netcat socat aria2c http https lynx ftp")
-INTERPRETERS: dict[str, tuple[str, ...]] = {
-    "python": ("-c",),
-    "pypy": ("-c",),
-    "perl": ("-e", "-E", "-ne", "-pe"),
-    "ruby": ("-e",),
-    "node": ("-e", "--eval", "-p", "--print"),
-    "nodejs": ("-e", "--eval", "-p", "--print"),
-    "php": ("-r",),
-    "deno": ("eval",),
-    "bun": ("-e",),
-    "lua": ("-e",),
-    "osascript": ("-e",),
-    "Rscript": ("-e",),
-    "tclsh": (),
-    "guile": ("-c",),
-}
-"""Interpreters, and the options behind which code stands."""
+_BY_PROGRAM: dict[str, list[Rule]] = {}
+for _rule in RULES:
+    for _program in _rule.programs:
+        _BY_PROGRAM.setdefault(_program, []).append(_rule)
 
-# What code handed to an interpreter must not hold to run unasked: processes, deletion, decoding, the network.
-RISKY_CODE = re.compile(
-    r"system|subprocess|popen|spawn|exec|eval|fork|rmtree|unlink|remove|rmdir|rmSync|kill|base64|b64|marshal|pickle|"
-    r"rm_r|hermes|socket|urllib|requests|http|__import__|getattr|environ|getenv|ENV\b|/dev/|/etc/|chmod|chown|compile|codecs|`",
-    re.IGNORECASE,
-)
-TAKES_OVER = names(
-    "LD_PRELOAD LD_AUDIT BASH_ENV ENV PROMPT_COMMAND GIT_SSH_COMMAND GIT_SSH PAGER GIT_PAGER EDITOR GIT_EDITOR VISUAL "
-    "PERL5OPT NODE_OPTIONS PYTHONSTARTUP RUBYOPT IFS PS4 SHELLOPTS"
-)
-"""Variables that make a harmless program run something else."""
 
-PLAIN_PAGERS = frozenset({"", "cat", "less", "more", "true", ":"})
-NEEDS_ALL_WORDS = names("rm dd sudo doas env")
-NEEDS_FIRST_WORD = names("git systemctl service docker podman kubectl hermes apt apt-get chmod chown")
-"""Programs that cannot be judged where a value that is not known may hold their options, or their verb."""
-
-OWN_SETTINGS = names("pairing api-key people config model skills")
-SSH_TAKES_VALUE = names("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B")
-
-WRITERS = names(
-    "tee cp mv install ln rsync touch truncate sed rm unlink mkdir patch shred chmod chown nano vi vim ed sponge "
-    "rmdir perl"
-)
-OVERWRITERS = names("dd tee cp mv shred wipefs blkdiscard truncate install sponge ln rm unlink badblocks")
-WRITES_LAST = frozenset({"cp", "mv", "install", "ln"})
-SHOWS_NO_CONTENT = names(
-    "ls stat test [ [[ echo printf touch mkdir cd file du git rm basename dirname which true false :"
-)
-"""Programs that may name a file of secrets without showing what is in it."""
-
-# Places
-
-DISKS = re.compile(
-    r"^/dev/((s|h|v|xv|u)d[a-z]+\d*|nvme\d+n\d+(p\d+)?|mmcblk\d+(p\d+)?|r?disk\d+(s\d+)*|dm-\d+|md\d+|mapper/.+|"
-    r"disk/.+|root|mtd.*|zd\d+|bcache\d+|nbd\d+)$"
-)
-FIRST_DISKS = re.compile(
-    r"^/dev/((s|h|v|xv)da\d*|nvme0n1(p\d+)?|mmcblk0(p\d+)?|r?disk[01](s\d+)*|root|mapper/.*root.*)$"
-)
-HARMLESS_DEVICES = re.compile(r"^/dev/(null|zero|full|stdin|stdout|stderr|tty|fd/\d+|u?random|shm(/.*)?|pts/\d+)$")
-ROOTS = names(
-    "/ /bin /boot /dev /etc /home /lib /lib32 /lib64 /opt /proc /root /run /sbin /srv /sys /usr /usr/bin /usr/lib "
-    "/usr/local /usr/sbin /usr/share /var /var/lib /System /Library /Applications /Users /private /Volumes /boot/efi "
-    "/efi"
-)
-"""Folders without which a machine does not run, or in which everybody's files are."""
-
-SYSTEM = re.compile(
-    r"^/(etc|usr|bin|sbin|lib|lib32|lib64|opt|var/(lib|spool|mail|db)|sys|proc|run/systemd|root|System|Library)(/|$)"
-)
-BOOT = re.compile(r"^/(boot|efi)(/|$)|^/sys/firmware/efi")
-ACCOUNT_FILES = re.compile(
-    r"^/etc/(passwd|shadow|group|gshadow|sudoers|crontab|anacrontab|cron\.|pam\.|ssh/|security/|profile)|"
-    r"(^|/)\.ssh/|(^|/)authorized_keys|/var/spool/cron"
-)
-START_FILES = re.compile(
-    r"(^|/)(\.bashrc|\.bash_profile|\.bash_login|\.profile|\.zshrc|\.zshenv|\.zprofile|\.gitconfig|\.pam_environment|"
-    r"\.config/(systemd|autostart|fish|git)|\.inputrc|\.npmrc|\.pypirc|\.kshrc|LaunchAgents)(/|$)|\.git/hooks/"
-)
-SECRET_FILES = re.compile(
-    r"(^|/)\.env(\.[\w-]+)?$|/proc/((self|\d+|\*|\$\w+)/)?(environ|mem|maps)$|(^|/)\.ssh(/(id_|identity|\*|$)|$)|"
-    r"(^|/)\.aws(/|$)|(^|/)\.netrc$|(^|/)\.pgpass$|(^|/)\.my\.cnf$|/etc/(shadow|gshadow|sudoers)|(^|/)\.gnupg(/|$)|"
-    r"(^|/)\.docker/config\.json$|(^|/)\.kube/config$|(^|/)\.config/(gcloud|gh|op|rclone)(/|$)|/etc/ssl/private|"
-    r"(^|/)\.git-credentials$|(^|/)\.(bash|zsh|psql|mysql|python)_history$|\.(pem|p12|pfx|key|kdbx|keystore|jks)$|"
-    r"(^|/)id_(rsa|dsa|ecdsa|ed25519)$|(^|/)(\.mozilla|\.config/google-chrome|Cookies|Login Data)(/|$)"
-)
-NO_SECRETS = re.compile(r"\.env\.(example|sample|template|dist)$|\.pub$")
-SECRET_VARIABLE = re.compile(
-    r"\$\{?!?\w*(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_KEY|CREDENTIAL)\w*", re.IGNORECASE
-)
-HERMES = re.compile(r"(^|[/\s'\"=:(~,])\.hermes($|[/\s'\"\\):;,*])|HERMES_HOME", re.IGNORECASE)
-FORK_BOMB = re.compile(r"(?:function)?([\w:.@]{1,40})\(\)[{(]\1(\|&?|&)\1&?;?[)}];?&?\1")
-FORK_WORDS = re.compile(
-    r"fork\s+while\s+fork|while\s*\(?\s*(1|true)\s*\)?\s*[:{;]*\s*(do)?\s*(os\.)?fork|while\s+True:\s*os\.fork\(\)|"
-    r"loop\s*\{\s*fork|fork\s*\(\)\s*while"
-)
-NARROWS_FIND = names("-name -iname -path -ipath -mtime -mmin -size -newer -regex -user -empty -atime -ctime")
-# From the last ${ before an @P} on: looking from each of thousands would hold up the whole gateway for seconds.
-HIDDEN_COMMAND = re.compile(r"\[\s*(\$\(|`)|\$\{(?:[^}$]|\$(?!\{))*@P\}")
-"""A subscript or a prompt in which a shell runs a command, even out of a quoted text."""
-
-HARD_PROGRAMS = names("rm srm find dd chmod chown chgrp mv mkfs mke2fs mkswap hermes bash sh env sudo busybox")
-HARD_WORDS = re.compile(r"\b(rm|srm|find|dd|chmod|chown|chgrp|mv|mkfs|mke2fs|mkswap|hermes)\b")
-"""What the hard list is about."""
-
-ONLY_SPEAKS = names(
-    "echo printf grep egrep fgrep rg ag ack git gh glab man which type whereis whatis apropos info tldr cat less "
-    "test [ [["
-)
-"""Programs that do not run their words. What git runs is a matter of its own rules."""
-
-ANSWERS_ITSELF = re.compile(r"(^|\s)/(approve|approvals)\b")
+def rules_of(program: str) -> Sequence[Rule]:
+    return _BY_PROGRAM.get(program, ())
