@@ -14,7 +14,7 @@ from typing import Self
 IMAGE = "localhost/hermes-test"
 PROGRAMS = (
     "sh", "bash", "sleep", "cat", "ls", "id", "env", "grep", "head", "seq", "mkdir", "cp", "touch", "rm", "chmod",
-    "chown",
+    "chown", "perl",
 )  # fmt: skip
 PLACES = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
 

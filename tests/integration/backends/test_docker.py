@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -206,3 +207,21 @@ async def test_the_network_of_a_container_is_not_the_machines(boxed: House) -> N
     if "started" not in told:
         pytest.skip("podman has no plug-ins for networks here")
     assert "reached" not in told
+
+
+async def test_no_socket_process_or_attribute_of_the_machine_is_reached(boxed: House, mark: str) -> None:
+    setxattr, ptrace = {"x86_64": (188, 101), "aarch64": (5, 117)}[platform.machine()]
+    victim = boxed.home / ".env"
+    attempts = f"""
+        socket(S, 1, 1, 0); print connect(S, pack("S a*", 1, "\\0{mark}")) ? "got in\\n" : "no socket: $!\\n";
+        print syscall({ptrace}, 16, {os.getpid()}, 0, 0) == 0 ? "got in\\n" : "no process: $!\\n";
+        my @words = ("{victim}", "user.mark", "1");
+        print syscall({setxattr}, $words[0], $words[1], $words[2], 1, 0) == 0 ? "got in\\n" : "no file: $!\\n";
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0{mark}")
+        listener.listen()
+        output = await boxed.sh(boxed.person(), f"LC_ALL=C perl -e '{attempts}'")
+    assert "got in" not in output
+    assert [line.partition(":")[0] for line in output.splitlines()[1:]] == ["no socket", "no process", "no file"]
+    assert os.listxattr(victim) == []
