@@ -199,7 +199,7 @@ async def test_a_home_as_workspace_keeps_its_start_files_closed(guarded: House) 
     (home / "code" / "try.sh").write_text(
         "echo x > .bashrc; echo x > bin/ls; mkdir .config/autostart; echo fine > code/f; cat code/f .ssh/* server.pem"
     )
-    told = await run(guarded, olga, "bash code/try.sh")
+    told = await guarded.sh(olga, "bash code/try.sh")  # the judge reads the script and asks; the wall holds anyway
     assert "fine" in told
     assert KEY not in told
     assert (home / ".bashrc").read_text() == "mine"

@@ -107,9 +107,16 @@ def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
     """Tell whether a command is useless behind the owner's wall, so that it is asked about and runs outside."""
     if ctx.parts.get(Terminals).backend(ctx).name is not BackendName.GUARDED:
         return False
-    dangers = judge(command, folder=str(ctx.inside(folder or ".")), home=str(Path.home())).dangers
-    return any(danger in _SYSTEM for danger in dangers) or (
-        Danger.PACKAGES in dangers and _SYSTEM_PACKAGES.search(command) is not None
+    dangers = judge(
+        command,
+        folder=str(ctx.inside(folder or ".")),
+        home=str(Path.home()),
+        workspace=str(ctx.workspace.resolve()),
+    ).dangers
+    return (
+        any(danger in _SYSTEM for danger in dangers)
+        or {Danger.SYSTEM_FILES, Danger.OUTSIDE} <= set(dangers)  # a start file or a setting of the workspace is inside
+        or (Danger.PACKAGES in dangers and _SYSTEM_PACKAGES.search(command) is not None)
     )
 
 
@@ -236,8 +243,7 @@ async def _in_background(ctx: ToolContext, command: TerminalCommand) -> ToolOutp
 
 # What only the machine itself can do; files of the workspace and of a project's own packages are not among it.
 _SYSTEM = frozenset(
-    {Danger.FORMAT, Danger.DEVICE, Danger.SERVICES, Danger.ACCOUNTS, Danger.ROOT, Danger.POWER, Danger.SYSTEM_FILES,
-     Danger.KERNEL}
+    {Danger.FORMAT, Danger.DEVICE, Danger.SERVICES, Danger.ACCOUNTS, Danger.ROOT, Danger.POWER, Danger.KERNEL}
 )  # fmt: skip
 # What the wall holds back by itself: writes outside of the workspace, and code that may try them.
 _HELD_BY_WALL = frozenset({Danger.OUTSIDE, Danger.CODE})
