@@ -130,6 +130,10 @@ class Scene:
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
+    def ask_about(self, mode: str) -> None:
+        (self.home / "config.yaml").write_text(f"approvals:\n  mode: '{mode}'\n")
+        control.call(self.home, "config.reload", timeout=20)
+
     def agent_runs(self, *words: str) -> None:
         """The owner's agent, in an attacker's hands, runs this in its terminal."""
         command = " ".join(f"'{word}'" for word in words)
@@ -209,6 +213,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         model.fake.script([calls_tools(("terminal", {"command": "rm -rf build"}))])
         scene.hermes("-z", "clean up")
         [scene.code] = scene.pending()
+        scene.ask_about("off")  # from here on no command is judged: what is tried is whether the doors hold alone
         try:
             yield scene
         finally:
@@ -326,7 +331,9 @@ def test_the_default_key_cannot_approve_what_touches_the_machine_whoever_shows_i
 ) -> None:
     """A person's program, far from any tool: the key alone is no second factor. It may deny."""
     scene.model.script([calls_tools(("terminal", {"command": "rm -rf build"})), "Well."])
+    scene.ask_about("dangerous")
     scene.hermes("-z", "clean up again")
+    scene.ask_about("off")
     [asked] = [one for one in scene.pending() if one != scene.code]
     found = [one for one in control.call(scene.home, "approvals.list") if one["code"] == asked]
     answer = http(scene, "POST", f"/api/approvals/{found[0]['id']}", scene.default_key(), {"approve": allow})

@@ -60,7 +60,7 @@ async def test_a_session_is_found_by_its_own_id_and_by_the_name_its_client_gave_
     session = await begin(api, "talk", "hello", "again")
     assert session["id"].startswith("s_")
     assert (session["session_id"], session["platform"]) == ("talk", "api")
-    assert session["key"] == "agent:main:api:dm:talk"
+    assert session["key"] == "agent:main:api:dm:talk:p=key%3Adesk"  # every key has its own session names
     assert (session["title"], session["preview"], session["message_count"]) == ("", "hello", 4)
     assert (session["is_busy"], session["ended_at"]) == (False, None)
     assert (await api.get(f"/api/sessions/{session['id']}")).json == session
@@ -80,7 +80,7 @@ async def test_lists_are_paged_and_filtered(api: Api, telegram: FakeTelegram) ->
     await from_telegram(api, telegram)
     assert await names(api) == ["telegram", "c", "b", "a"]
     assert await names(api, "?platform=api") == ["c", "b", "a"]
-    assert await names(api, "?key=agent:main:api:dm:b") == ["b"]
+    assert await names(api, "?key=agent:main:api:dm:b:p=key%253Adesk") == ["b"]
     assert await names(api, "?platform=ap") == []
     page = (await api.get("/api/sessions?limit=3")).json
     assert (len(page["data"]), page["has_more"]) == (3, True)

@@ -13,7 +13,6 @@ from typing import assert_never
 from hermes.agent.backends import bubblewrap, cgroups, docker, environment, landlock, network, ssh
 from hermes.agent.backends.base import Backend, BackendName, Bounds, CommandSpec, Running
 from hermes.agent.backends.child import to_the_end
-from hermes.agent.backends.guarded import GuardedBackend
 from hermes.agent.backends.limits import MB, WARN_SHARE, WorkspaceQuota, limits_of
 from hermes.agent.backends.local import LocalBackend
 from hermes.agent.backends.output import Output, read_file
@@ -166,6 +165,8 @@ class Terminals:
             case BackendName.LOCAL:
                 return LocalBackend()
             case BackendName.GUARDED:
+                from hermes.agent.backends.guarded import GuardedBackend  # few owners have this wall
+
                 has_bubblewrap = self._sandboxes is not None and not self._sandboxes[0]
                 return GuardedBackend(self._home, self._environ, has_bubblewrap=has_bubblewrap)
             case BackendName.BUBBLEWRAP:
