@@ -73,6 +73,7 @@ def value(table: str, column: str, kind: str, number: int, chance: random.Random
         "person_id": f"p_telegram_{number}",
         "target": f"telegram:{number}",
         "role": ROLES[number % 4],
+        "heard": ROLES[number % 4],
         "state": STATES.get(table, ("",))[number % len(STATES.get(table, ("",)))],
         "kind": {"inbox": "message", "transcript": "message", "outbox": "reply"}.get(table, ""),
         "scope": "always" if table == "grants" else "once",
