@@ -235,17 +235,31 @@ def _steps_of(
 ) -> Sequence[migrate.Migration]:
     """The migrations that a file has gone through; the others run when the new file is opened.
 
-    Where the file does not tell its version, it is the newest whose tables and columns are all there.
+    Where the file does not tell its version, it is the newest whose tables and columns are all there, and never one
+    that lacks a column of the file: the column's values would be lost, and come back as its default.
     """
     if isinstance(version, str) and version.isdecimal() and 0 < int(version) <= steps[-1].number:
         return [step for step in steps if step.number <= int(version)]
-    for number in range(len(steps), 1, -1):
-        expected = [
-            (name, wanted) for kind, name, _, wanted in schema_repair.expected(tuple(steps[:number])) if kind == "table"
-        ]
-        if all({column.name for column in wanted} <= set(columns.get(name, ())) for name, wanted in expected):
+    if not columns:
+        return steps
+    for number in range(len(steps), 0, -1):
+        wanted = _columns_after(steps[:number])
+        if all(names <= set(columns.get(table, ())) for table, names in wanted.items()):
             return steps[:number]
-    return steps[:1] if columns else steps
+        older = _columns_after(steps[: number - 1])
+        added = [(table, names - older.get(table, set())) for table, names in wanted.items()]
+        if any(names & set(columns.get(table, ())) for table, names in added):
+            return steps[:number]
+    return steps[:1]
+
+
+def _columns_after(steps: Sequence[migrate.Migration]) -> dict[str, set[str]]:
+    """The names of all columns that these migrations make, by table."""
+    return {
+        name: {column.name for column in columns}
+        for kind, name, _, columns in (schema_repair.expected(tuple(steps)) if steps else ())
+        if kind == "table"
+    }
 
 
 def _steps_by_rows(copy: Path, steps: Sequence[migrate.Migration]) -> Sequence[migrate.Migration]:

@@ -51,9 +51,8 @@ class SidecarWriter:
             _trigger(connection, when, calls)
         if {"transcript", "sessions"} <= tables:
             _trigger(connection, "AFTER INSERT ON main.transcript", "hermes_changed('lines', NEW.session_id)")
-            _trigger(
-                connection, "AFTER UPDATE OF title, ended_at ON main.sessions", "hermes_changed('session', NEW.id)"
-            )
+            noted = "AFTER UPDATE OF title, ended_at, heard ON main.sessions"
+            _trigger(connection, noted, "hermes_changed('session', NEW.id)")
             _trigger(connection, "AFTER DELETE ON main.sessions", "hermes_changed('deleted', OLD.id)")
             recent = connection.execute("SELECT id FROM sessions ORDER BY updated_at DESC LIMIT ?", [_AT_START])
             self._seen.update(("lines", session_id) for (session_id,) in recent)

@@ -26,6 +26,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.store import home
 from hermes.store.db import Tx
 from hermes.store.sessions import revisions
+from hermes.store.sqlite import schema_repair
 
 Json = dict[str, Any]
 
@@ -34,7 +35,7 @@ _ROWS_AT_ONCE = 500
 _ENDS_KEPT = 512
 _BLOCK = 64 * 1024
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,120}")
-_SESSION_COLUMNS = ("key", "title", "created_at", "updated_at", "ended_at", "end_reason")
+_SESSION_COLUMNS = ("key", "title", "created_at", "updated_at", "ended_at", "end_reason", "heard")
 
 
 @dataclass(slots=True)
@@ -299,11 +300,13 @@ def _restore_one(found: Rebuilt, target: sqlite3.Connection) -> None:
         return
     target.execute("BEGIN IMMEDIATE")
     if is_new:
-        row = {"title": "", "ended_at": None, "end_reason": "", **found.session}
+        row = {"title": "", "ended_at": None, "end_reason": "", "heard": "", **found.session}
         row = {"created_at": found.lines[0]["at"], "updated_at": found.lines[-1]["at"], **row}
+        there = {column.name for column in schema_repair.columns(target, "sessions")}  # perhaps of an older schema
+        names = [name for name in _SESSION_COLUMNS if name in there]
         target.execute(
-            f"INSERT INTO sessions (id, {', '.join(_SESSION_COLUMNS)}) VALUES (:id, :{', :'.join(_SESSION_COLUMNS)})",
-            {"id": found.session_id, **{name: row[name] for name in _SESSION_COLUMNS}},
+            f"INSERT INTO sessions (id, {', '.join(names)}) VALUES (:id, :{', :'.join(names)})",
+            {"id": found.session_id, **{name: row[name] for name in names}},
         )
         if row["ended_at"] is None:
             # The conversation goes on where it was, unless its lane survived and says otherwise.
