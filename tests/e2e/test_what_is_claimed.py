@@ -95,7 +95,7 @@ def test_the_port_moves_when_its_number_changes_and_the_key_counts_at_once(bare:
     assert models(after, old) == 200
     assert bare.hermes("config", "set", "API_SERVER_KEY", "k-0123456789abcdef0123456789abcdef").returncode == 0
     until(lambda: models(after, "k-0123456789abcdef0123456789abcdef") == 200)
-    assert models(after, old) == 401
+    assert models(after, old) in {401, 429}  # 429: so many wrong keys came from here a moment ago
 
 
 def test_the_port_opens_and_closes_with_its_switch_and_its_host(bare: Terminal) -> None:
