@@ -1,4 +1,4 @@
-"""The classes of danger: what each says to a person, and where it matters."""
+"""List the classes of danger: what each says to a person, and where it matters."""
 
 from __future__ import annotations
 
