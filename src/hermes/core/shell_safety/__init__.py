@@ -1,4 +1,4 @@
-"""Judge shell commands and code: which run, which ask first, which are refused to everybody.
+"""Judge shell commands and code: run them, ask first, or refuse them.
 
 The idea: to change something outside of the workspace, a command must name that place, compute a word, or run code. So
 a program that is not known to only read asks when one of its words does that. Programs that are known to be dangerous

@@ -1,4 +1,4 @@
-"""Judge code for an interpreter: only code that plainly computes and prints runs unasked.
+"""Judge code for an interpreter: only code that plainly computes runs unasked.
 
 Python is parsed; for the others every name in the code must be on a short list. Everything else asks, as code. The same
 rule judges ``python3 -c`` and the tool that runs code.
@@ -87,7 +87,7 @@ _BAD_ATTRIBUTES = names(
 
 
 def judge_python(code: str, leads_out: Callable[[str], bool], imports: Callable[[str], None]) -> bool:
-    """Tell whether Python only computes, prints and touches files of the working folder.
+    """Tell whether Python only computes, prints and uses files of the folder.
 
     ``imports`` is called with every module that is not of the standard library: it may be a file of the folder.
     """
@@ -289,7 +289,7 @@ _RISKY_SCRIPT = re.compile(
 
 
 def is_plain_script(code: str, leads_out: Callable[[str], bool]) -> bool:
-    """Tell whether a script has nothing that deletes, starts programs or leaves the folder."""
+    """Tell whether a script deletes nothing, runs nothing and stays in its folder."""
     if len(code) > MAX_CODE or "\0" in code or _RISKY_SCRIPT.search(code):
         return False
     return not any(leads_out(text[1:-1]) for text in re.findall(r"'[^'\n]*'|\"[^\"\n]*\"", code))

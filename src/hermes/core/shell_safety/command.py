@@ -131,7 +131,7 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
         return same
 
     def _reader(self, program: str, words: Sequence[Word]) -> None:
-        """Ask if a recursive search may show secrets: all of a home, or a hidden folder in it."""
+        """Ask if a recursive search may show secrets of a home."""
         is_deep = program in ("rg", "ag", "ack") or dangerous.recursive([word.text for word in words])
         if program not in ("grep", "egrep", "fgrep", "rg", "ag", "ack") or not is_deep:
             return

@@ -22,7 +22,7 @@ def has(*wanted: str) -> Test:
 
 
 def flag(letters: str, *long: str) -> Test:
-    """Test for a short option, alone or in a bundle (-rf), or a long name, in full or shortened."""
+    """Test for an option: short, in a bundle (-rf), long, or long and shortened."""
 
     def test(words: Sequence[str]) -> bool:
         for word in words:

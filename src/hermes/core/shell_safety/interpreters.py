@@ -117,13 +117,16 @@ class Interpreters(SimpleCommand):
 
 
 def interpreter(program: str) -> str | None:
-    """Return the interpreter of this name without its version: ``python`` for ``python3.11``."""
+    """Return the interpreter without its version: ``python`` for ``python3.11``."""
     name = re.sub(r"[\d.]+$", "", program) or program
     return name if name in INTERPRETERS else None
 
 
 def _code_in(text: str, options: Sequence[str], rest: Sequence[Word], kind: str) -> Word | None:
-    """Return the code of this option: the next word, or the same word, which then counts as quoted."""
+    """Return the code of this option: the next word, or the rest of the same word.
+
+    Code in the same word counts as quoted.
+    """
     if text in options:
         return Word(rest[0].text, rest[0].globs) if rest else Word("")
     if text.startswith("--"):

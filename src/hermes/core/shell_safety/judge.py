@@ -43,7 +43,7 @@ class Verdict:
         return self.refusal or words.GAP.join(CLASSES[danger].says(words) for danger in self.dangers)
 
     def subject(self, back_end: str) -> str:
-        """Name what a standing grant would allow: these dangers on this back end; '' if none can be granted."""
+        """Name what a standing grant would allow; '' if it cannot be granted."""
         if not self.asks or not all(CLASSES[danger].grantable for danger in self.dangers):
             return ""
         return f"terminal/{back_end}: {'+'.join(sorted(self.dangers))}"

@@ -1,4 +1,4 @@
-"""Collect what is found in a command line: dangers, refusals, and files it writes.
+"""Collect what is found in a command line: dangers, refusals, files it writes.
 
 The *hard list* is the set of commands that are refused to everybody: deleting the root folder, formatting the disk.
 """
@@ -47,7 +47,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class FoldersAfter:
-    """The folders in which a command may leave its shell: when it succeeded, and when it failed."""
+    """The folders that a shell may be in after a command: on success, on failure."""
 
     ok: frozenset[str]
     fail: frozenset[str]
@@ -132,7 +132,10 @@ class Judging:
             self.ask(Danger.SECRETS)
 
     def _rough(self, command: str, folders: frozenset[str]) -> None:
-        """Look for the hard list in a text that was not understood, without quotes and with braces expanded."""
+        """Look for the hard list in a text that was not understood.
+
+        Quotes are removed and braces expanded.
+        """
         plain = re.sub(r"\\\n", "", command)
         for piece in re.split(r"[;&|\n()`]|\bthen\b|\bdo\b|\belse\b", plain)[:500]:
             if len(piece) > 2_000 or not _HARD_NAME.search(piece):
@@ -150,7 +153,7 @@ class Judging:
     # Places
 
     def paths(self, text: str, folders: frozenset[str]) -> list[str]:
-        """Return where a path leads from each folder in which the command may run; links are not followed."""
+        """Return where a path leads from each folder, without following links."""
         if text.startswith("~"):
             first, slash, rest = text.partition("/")
             base = (self._site.home or "~") if first == "~" else first
@@ -160,7 +163,7 @@ class Judging:
         return [f"{folder}/{text}" if folder else text for folder in folders]
 
     def is_inside(self, path: str) -> bool:
-        """Tell whether a path leads into the workspace, by its text and by the links in it."""
+        """Tell whether a path leads into the workspace, by its text and its links."""
         if not lies_in(normal(path), self._site.workspace):
             return False
         if self._site.resolve is None or not path.startswith("/"):
@@ -182,7 +185,7 @@ class Judging:
             return NOWHERE
 
     def leads_out(self, text: str) -> bool:
-        """Tell whether a text names a place outside of the workspace, or one that needs a question."""
+        """Tell whether a text names a place outside, or one that needs a question."""
         folders = frozenset({self._site.folder})
         if len(text) < 300 and not re.search(r"\s", text) and places.runs_by_itself(normal(text), self._site.home):
             return True
@@ -345,7 +348,10 @@ class Judging:
             self.ask(Danger.CODE)
 
     def script(self, path: str, depth: int, folders: frozenset[str], *, is_shell: bool) -> None:
-        """Judge a file that the command runs: a shell script is read, everything else counts as code."""
+        """Judge a file that the command runs.
+
+        A shell script is read; every other file counts as code.
+        """
         self.changes()
         self._scripts += 1
         place = normal(path)
@@ -391,7 +397,10 @@ class Judging:
         self._wrote_files = True
 
     def may_set(self, name: str) -> bool:
-        """Tell whether this variable may be set here: ``activate`` of a virtual environment sets PATH."""
+        """Tell whether this variable may be set here.
+
+        ``activate`` of a virtual environment sets PATH.
+        """
         return self._is_activation and name in ("PATH", "PS1", "PYTHONHOME")
 
     def wrote_links(self) -> None:
@@ -402,7 +411,7 @@ class Judging:
         self._written.add(normal(path))
 
     def trial(self, words: Sequence[Word], folders: frozenset[str], depth: int) -> None:
-        """Ask if these words would be refused as a command: an unknown program may run them."""
+        """Ask if these words, run by an unknown program, would be refused."""
         self._trials += 1
         if self._is_trial or self._trials > MAX_TRIALS:
             return
@@ -441,7 +450,7 @@ def name_word(judging: Judging, word: Word, folders: frozenset[str], program: st
 
 
 def normal(path: str) -> str:
-    """Return a path without ``.``, ``..`` and doubled slashes; links are not followed."""
+    """Return a path without ``.``, ``..`` and doubled slashes, by its text."""
     if not path:
         return ""
     if path.startswith("/"):
@@ -476,7 +485,10 @@ def find_starts(words: Sequence[Word]) -> list[Word]:
 
 
 def is_plain_name(word: Word) -> bool:
-    """Tell whether a word, and all its pattern may match, is no option and stays below its folder."""
+    """Tell whether a word is no option and stays below its folder.
+
+    The same must hold for all that a pattern in it may match.
+    """
     text = word.text
     if not word.is_tame or text.startswith(("-", "/", "~")) or ".." in text:
         return False

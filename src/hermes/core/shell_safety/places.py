@@ -151,7 +151,7 @@ def globs_hermes(text: str) -> bool:
 
 
 def is_root(place: str) -> bool:
-    """Tell whether a path or pattern is a folder this machine cannot run without, or all its content."""
+    """Tell whether this is a folder that the machine needs, or all its content."""
     if not place.startswith("/"):
         return False
     bare = place

@@ -221,7 +221,10 @@ def _all_options(words: Sequence[Word], pattern: str) -> bool:
 
 
 def _is_verb(words: Sequence[Word], verbs: frozenset[str]) -> bool:
-    """Test the first word: an option before it may take a value that looks like a verb."""
+    """Test the first word; no option may stand before it.
+
+    An option may take a value that looks like a verb.
+    """
     return bool(words) and words[0].is_known and words[0].text in verbs
 
 
@@ -247,7 +250,7 @@ _SED_COMMAND = re.compile(
 
 
 def is_plain_sed(script: str) -> bool:
-    """Tell whether a script only edits: no ``w``, ``e``, ``r``, and nothing that is not understood."""
+    """Tell whether a sed script only edits: no ``w``, ``e``, ``r``, nothing unknown."""
     at = 0
     while at < len(script):
         found = _SED_COMMAND.match(script, at)
@@ -335,7 +338,7 @@ def _is_reading_awk(words: Sequence[Word]) -> bool:
 
 
 def is_plain_awk(program: str) -> bool:
-    """Tell whether an awk program runs no program and writes no file; comparisons are allowed."""
+    """Tell whether an awk program runs no program and writes no file."""
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', program)
     bare = re.sub(r"\|\|", " or ", bare)
     return not _AWK_DOES.search(bare)

@@ -1,4 +1,4 @@
-"""Judge programs that run another command: wrappers (``env``, ``xargs``) and shells."""
+"""Judge programs that run a command: wrappers (``env``, ``xargs``) and shells."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Runners(SimpleCommand):
             self._judging.changes()
 
     def _shell(self, program: str, words: Sequence[Word], level: int) -> None:
-        """Judge the text behind ``-c``, the script by name, or the standard input of a shell."""
+        """Judge what a shell runs: the text behind ``-c``, a script, or its input."""
         self._judging.changes()
         is_user_change = program in ("su", "runuser")
         flags = ""

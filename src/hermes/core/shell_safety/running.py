@@ -177,7 +177,7 @@ PLAIN_VALUES = frozenset({"", "cat", "less", "more", "true", ":", "gcc", "g++", 
 
 
 def behind(program: str, words: Sequence[Word]) -> Sequence[Word] | None:
-    """Return the command that a wrapper runs; None if it cannot be told from an option."""
+    """Return the command that a wrapper runs; None if an option is not known."""
     takes_value, leading = WRAPPERS[program]
     if program in NEEDS_RUN:
         if not words or words[0].text not in ("run", "exec", "x", "stat", "record"):

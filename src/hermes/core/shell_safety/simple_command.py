@@ -36,7 +36,7 @@ class ShellState(Protocol):
 
 
 class SimpleCommand:
-    """A command that is being judged: what it may know of its shell, and the rules for every program.
+    """A command that is judged, and the rules for every program.
 
     ``is_odd``: it names something that would need a question if another program ran it.
     """
@@ -50,7 +50,7 @@ class SimpleCommand:
         self.is_odd = False
 
     def judge(self, words: Sequence[Word], level: int = 0) -> FoldersAfter:
-        """Judge a command. Rules call this for a command that stands in the words of another."""
+        """Judge a command; rules call this for a command inside another one."""
         raise NotImplementedError
 
     def _ask(self, danger: Danger) -> None:
@@ -73,7 +73,7 @@ class SimpleCommand:
             self._hermes([text for text in texts if text not in ("-m", "hermes")])
 
     def _hermes(self, texts: Sequence[str]) -> None:
-        """Judge commands of Hermes. A command that answers an approval is refused to everybody."""
+        """Judge commands of Hermes; one that answers an approval is refused."""
         named = [text for text in texts if not text.startswith("-")]
         answers = any(one == "approvals" and other not in ("list", "grants") for one, other in pairwise(named))
         if answers or any(places.ANSWERS_ITSELF.search(text) for text in texts):
@@ -119,7 +119,7 @@ class SimpleCommand:
             self._ask(Danger.UNJUDGED)
 
     def _words_of_runner(self, words: Sequence[Word], level: int) -> None:
-        """Judge the words of a wrapper whose options are not known: each may be the command."""
+        """Judge the words of a wrapper with unknown options: each may be the command."""
         for number, word in enumerate(words):
             if posixpath.basename(word.text) in running.DANGEROUS_NAMES:
                 self.judge(words[number:], level + 1)
@@ -130,7 +130,10 @@ class SimpleCommand:
         return all(folder != NOWHERE and (not folder or self._judging.is_inside(folder)) for folder in self._folders)
 
     def _generic(self, program: str, words: Sequence[Word], level: int) -> None:
-        """Judge a program that may change things: a word that leads out, is unknown or names a danger asks."""
+        """Judge a program that may change files.
+
+        A word asks if it leads out of the workspace, is not known, or names a dangerous program.
+        """
         self._judging.changes()
         is_make = program in ("make", "gmake") and not any(
             re.match(r"-\w*f|--f|--m|--ev|-E", word.text) for word in words

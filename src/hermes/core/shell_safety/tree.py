@@ -1,4 +1,4 @@
-"""Parse a command line with the grammar of bash; reject trees that bash may read differently.
+"""Parse a command line, and reject trees that bash may read differently.
 
 The grammar is an approximation of bash. So a tree counts only if every byte of the text is in a node or is plain white
 space, and if no word holds a character that bash would not leave in a word. Everything else is "not understood", and
@@ -84,7 +84,7 @@ CUT_CHARACTERS = 1_000
 
 
 def _cut_documents(text: str) -> tuple[str, dict[int, str]]:
-    """Cut long quoted here-documents out of a text: nothing in them is syntax, and some are large files."""
+    """Cut long quoted here-documents out of a text: nothing in them is syntax."""
     if len(text) < CUT_CHARACTERS:
         return text, {}
     kept: list[str] = []
@@ -178,7 +178,7 @@ def _is_sound(root: Node, source: bytes) -> bool:
 
 
 def _is_in_loop_head(node: Node) -> bool:
-    """Tell whether a node stands in ``for ((i = 0; …))``, where blanks may stand around the ``=``."""
+    """Tell whether a node is in ``for ((i = 0; …))``: blanks are allowed there."""
     return node.parent is not None and node.parent.type == "c_style_for_statement"
 
 
@@ -212,7 +212,7 @@ _START = re.compile(r"""(['"]?)(\w+)\1""")
 
 
 def _is_sound_document(node: Node, source: bytes) -> bool:
-    """Check that a here-document ends at the first line that is its delimiter, as bash reads it."""
+    """Check that a here-document ends at the first line that is its delimiter."""
     start = next((one for one in node.children if one.type == "heredoc_start"), None)
     end = next((one for one in node.children if one.type == "heredoc_end"), None)
     if start is None or end is None:

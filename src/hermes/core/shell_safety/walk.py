@@ -1,4 +1,4 @@
-"""Walk the tree of a command line and judge its commands, with their folders and variables."""
+"""Walk the tree of a command line, tracking folders and variables."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class Walk:
         return Feed(is_piped=True, text=body if is_quoted or "$" not in body else None)
 
     def _document_body(self, redirect: Node) -> None:
-        """Judge the substitutions inside a here-document; ask if the tree does not show one."""
+        """Judge the substitutions in a here-document; ask if the tree lacks one."""
         body = next((one for one in redirect.children if one.type == "heredoc_body"), None)
         if body is None:
             self._judging.ask(Danger.UNJUDGED)
@@ -299,7 +299,10 @@ class Walk:
         return Feed(is_piped=True, text=" ".join(word.text for word in words) if is_known else None)
 
     def _extra_words(self, redirect: Node) -> list[Word]:
-        """Return the words behind a redirection (``rm >log -rf x``): the grammar takes them for targets."""
+        """Return the words behind a redirection (``rm >log -rf x``).
+
+        The grammar takes them for further targets.
+        """
         found = redirect.children_by_field_name("destination")
         return [word for child in found[1:] for word in self._words.words(child)]
 
@@ -333,7 +336,7 @@ class Walk:
     # Substitutions
 
     def _inside(self, node: Node) -> str:
-        """Judge a substitution, and return a mark that says what is known about its output."""
+        """Judge a substitution; return a mark for what is known about its output."""
         text = self._text(node)
         folders = self._here
         before = self._variables.copy()
@@ -421,7 +424,7 @@ class Walk:
         return name, value
 
     def _exported(self, name: str, value: str, folders: frozenset[str]) -> None:
-        """Judge a variable of a program's environment: the program may write to the path in it."""
+        """Judge a variable of a program's environment: the program may write there."""
         for token in path_tokens(value):
             for path in self._judging.paths(token, folders):
                 if not self._judging.is_inside(path) and not _READ_MOSTLY.match(path):

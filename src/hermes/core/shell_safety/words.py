@@ -35,7 +35,10 @@ _SHOW = {0xE100 + number: one for number, one in enumerate(_SPECIAL)}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as the program receives it. ``text`` may hold marks; ``globs``: it is a pattern for file names."""
+    """A word as the program receives it.
+
+    ``text`` may hold marks; ``globs``: it is a pattern for file names.
+    """
 
     text: str
     globs: bool = False
@@ -67,7 +70,10 @@ NUMERIC = frozenset("?#$!")
 
 
 def places(text: str) -> Counter[str]:
-    """Count where each name could get a value: not behind a ``$``, but in ``printf -vNAME`` too."""
+    """Count the places where each name could get a value.
+
+    A name behind a ``$`` is not counted; one in ``printf -vNAME`` is.
+    """
     found: Counter[str] = Counter()
     for name in NAME.findall(text):
         found.update([name] if name[0] != "-" else [name[at:] for at in range(2, min(len(name), 12))])
@@ -105,7 +111,7 @@ class Variables:
         return dict(self._values)
 
     def leave(self, before: dict[str, str]) -> None:
-        """Forget the values set since ``before``: that part may not run, or runs in another shell."""
+        """Forget values set since ``before``: that part may run in another shell."""
         if self._is_hopeful:
             return
         for name in [name for name, value in self._values.items() if before.get(name) != value]:
@@ -304,7 +310,7 @@ _SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))
 
 
 def braces(text: str, depth: int = 0) -> Iterator[str]:
-    """Expand braces: ``/{bin,etc}`` is two words, ``{a{b,c},d}`` three and ``{1..9}`` nine."""
+    """Expand braces: ``{a{b,c},d}`` is three words, ``{1..9}`` nine."""
     found = _first_braces(text)
     if found is None or depth > 12:
         yield text
