@@ -127,7 +127,7 @@ def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[st
 
     No code or name is shown here first: a stranger may write before the owner, under any name.
     """
-    ask.say("Somebody wrote. Type the code from the answer on your phone, to prove that it was you.")
+    ask.say("Somebody wrote. To prove that it was you, type the code in the bot's answer.")
     for _ in range(CODE_TRIES):
         typed = ask.line("Code on your phone (Enter: later)")
         if not typed:
