@@ -131,7 +131,7 @@ async def test_a_full_list_keeps_nobody_out_the_oldest_gives_way_and_a_crowd_is_
         await telegram.wait_for(lambda: any("Gave way" in text for text in said_to(telegram, USER)), SECONDS)
         cards = said_to(telegram, USER)
         assert sum("would like to talk to me." in text for text in cards) == rules.MAX_CARDS
-        assert sum("many strangers" in text for text in cards) == 1
+        assert sum("Many strangers" in text for text in cards) == 1
         approval = await gateway.pairings.approve("telegram", code, by="cli", is_at_machine=True)
         assert approval.pairing.user_id == "200"
         assert await code_of(telegram, 999, name="Again")

@@ -255,7 +255,7 @@ async def test_setup_lets_nobody_in_by_anything_but_the_code(
     async with setting_up(start, tmp_path) as gateway:
         await code_shown(telegram, EVE, "Ana")
         shown = await types(tmp_path, *lines)
-        assert "Nobody was let in." in shown
+        assert "Nobody was approved." in shown
         assert await role_of(gateway, EVE) == ""
         assert not gateway.pairings.has_let_in_somebody
 

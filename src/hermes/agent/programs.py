@@ -1,4 +1,4 @@
-"""Run a program to its end: no shell, a deadline, bounded output, its process group killed."""
+"""Run a program to its end: no shell, a deadline, bounded output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ async def run_program(
     env: Mapping[str, str],
     started_group: StartedGroup = None,
 ) -> ProgramResult:
-    """Run ``argv`` in a group of its own. OSError, TimeoutError or TooMuchError; nothing of it is left then."""
+    """Run ``argv`` in its own process group, which is killed at the end.
+
+    Raises OSError, TimeoutError or TooMuchError.
+    """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True

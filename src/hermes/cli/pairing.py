@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             case "approve":
                 if bool(args.code) == bool(args.user):
                     raise GatewayError(
-                        "Give the code or the id, one of them: hermes pairing approve PLATFORM CODE, "
+                        "Name either the code or the id: hermes pairing approve PLATFORM CODE, "
                         "or hermes pairing approve PLATFORM --user ID"
                     )
                 answer = client.ask(

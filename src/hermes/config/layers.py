@@ -271,10 +271,10 @@ def _unknown_names(schema: Schema, names: Names, environ: Mapping[str, str], lay
 
 
 def _ignored_file(home: Path, environ: Mapping[str, str], cwd: Path, names: Names) -> Iterator[Problem]:
-    """Say that the `.env` of the working folder is not read, where it holds names of ours.
+    """Report a `.env` in the working folder that sets names of ours: it is not read.
 
-    Whoever wrote that folder would else choose our model, our keys and our owner. The file may be a trap in other ways
-    too (a pipe, a device, a huge file), so that no more than its first bytes are looked at.
+    The author of that folder would otherwise choose model, keys and owner. The file may be a pipe, a device or huge, so
+    only its first bytes are read.
     """
     path = cwd / ".env"
     try:

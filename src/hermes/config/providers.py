@@ -53,7 +53,7 @@ ENV_FILE = "HERMES_ENV_FILE"
 
 
 def named_env_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the file that `--env-file` names; it can stand in the process environment alone."""
+    """Return the file that `--env-file` names; only the process environment can set it."""
     named = environ.get(ENV_FILE, "").strip()
     return Path(os.path.abspath(os.path.expanduser(named))) if named else None
 
@@ -63,7 +63,7 @@ class EnvFiles:
 
     @classmethod
     def of(cls, home: Path, environ: Mapping[str, str]) -> EnvFiles:
-        """Return the files that count: the one a person named at the start, then the home's. No other folder's."""
+        """Return the files that are read: the one named at the start, then the home's."""
         named = named_env_file(environ)
         return cls((*([named] if named is not None else []), home / ".env"))
 

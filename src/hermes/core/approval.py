@@ -28,11 +28,11 @@ class Scope(StrEnum):
 
 
 SHARED = "shared conversation: "
-"""How the subject of a question begins that is put because people of lower roles write in the conversation too."""
+"""How the subject of a question begins that is asked because people of lower roles write in the conversation."""
 
 
 def reach_of(scope: Scope, subject: str) -> Scope:
-    """Return how far an answer can reach: one about a shared conversation ends with the conversation."""
+    """Limit the scope of an answer: in a shared conversation it ends with the session."""
     if not subject:
         return Scope.ONCE
     return Scope.SESSION if scope is Scope.ALWAYS and subject.startswith(SHARED) else scope

@@ -56,9 +56,9 @@ def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tupl
 
 
 def _of_first_sender(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows before the first of another sender or role, and the announced continuations behind it.
+    """Return the rows up to the first of another sender or role.
 
-    What somebody else writes between the parts of a message does not tear the message apart.
+    Announced continuations are included: another person's message between two parts does not split a message.
     """
     first = rows[0]
     group: list[Row] = []
@@ -74,12 +74,12 @@ def _of_first_sender(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _continues(row: Arrived, following: Arrived) -> bool:
-    """Tell whether a row announced that more may come, and the following one came in time."""
+    """Tell whether a row announced more, and the following one came in time."""
     return row.received_at < row.ready_at >= following.received_at
 
 
 def first_group(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the first message and its continuations, while each announced that more may come."""
+    """Return the first message and its announced continuations."""
     end = 1
     while end < len(rows) and _continues(rows[end - 1], rows[end]):
         end += 1

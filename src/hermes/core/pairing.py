@@ -13,7 +13,7 @@ LIVE_SECONDS = 3600.0
 MAX_WAITING = 20
 """Requests that wait at one time on one account; the oldest unanswered one gives way to the next."""
 MAX_CARDS = 5
-"""Strangers of one account that the owner is asked about within an hour; a crowd after that is told of once."""
+"""Requests of one account that are announced within an hour; further ones are announced together, once."""
 WRONG_CODES = 5
 LOCK_SECONDS = 900.0
 

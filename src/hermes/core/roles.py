@@ -22,7 +22,7 @@ def at_least(role: PersonRole, needed: PersonRole) -> bool:
 def capped(role: str, *limits: str) -> str:
     """Return the lowest of a role and its limits; '' among the limits is none.
 
-    A role of '' is nobody's and stays so. A word that is no role counts as a guest's.
+    An empty role stays empty. A word that is no role counts as a guest.
     """
     lowest = role if role in _VALUES or not role else PersonRole.GUEST.value
     for limit in limits:
@@ -32,9 +32,9 @@ def capped(role: str, *limits: str) -> str:
 
 
 def is_outranked(heard: str, role: PersonRole) -> bool:
-    """Tell whether a turn has more rights than somebody whose words stand in its conversation.
+    """Tell whether a turn has more rights than somebody who wrote before it.
 
-    Admins may allow everything that touches the machine, so their words ask for no more than they have.
+    Admins count as trusted: they may allow everything that touches the machine.
     """
     if not heard:
         return False
@@ -81,5 +81,5 @@ _NEEDED = {
 
 
 def may(role: PersonRole, action: Action) -> bool:
-    """Tell whether this role is enough. A higher role may do whatever a lower one may."""
+    """Tell whether this role is enough. A higher role includes the lower ones."""
     return at_least(role, _NEEDED[action])

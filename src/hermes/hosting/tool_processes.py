@@ -1,10 +1,10 @@
-"""Tell the processes that tools started from those of people, by what a process cannot shed.
+"""Tell processes that tools started from those that people started.
 
 Two facts about a process: one of its ancestors is the worker or the supervisor, which adopts every orphan below it; and
 its hard limit on file locks is lower than the one that the worker was started with. Linux ignores that limit since 2.4,
-hands it on to every child, and lets nobody but root raise it again: it stays when worker and supervisor are gone.
+passes it on to every child, and lets only root raise it again: the mark stays when worker and supervisor have ended.
 
-Imported by the parent too: standard library only, and little of it.
+The supervisor imports this too: standard library only, and little of it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ UNKNOWN = "unknown"  # gone, or hidden
 
 
 class ToolProcesses:
-    """Judge processes. ``roots`` are those below which only tools run, by default this one; ``limit`` is the one
-    without the mark.
+    """Tells where processes come from.
 
-    Without a /proc (not Linux) nothing is known of any process, and all are taken for people's.
+    Below the processes ``roots`` (by default this one) only tools run; ``limit`` is the lock limit without the mark.
+    Without /proc (not Linux) nothing is known about processes, and all count as people's.
     """
 
     def __init__(self, roots: Iterable[int] | None = None, limit: int | None = None) -> None:
@@ -48,7 +48,7 @@ class ToolProcesses:
         self._can_tell = os.path.isdir("/proc/self")
 
     def origin(self, pid: int) -> str:
-        """Tell where a process comes from. The gateway itself asks nobody, so that it is no tool."""
+        """Tell where a process comes from. The gateway itself counts as a person."""
         if pid == self._own or not self._can_tell:
             return PERSON
         if pid <= 0:
@@ -59,7 +59,9 @@ class ToolProcesses:
         return TOOL if limit < self._limit or not self._roots.isdisjoint(chain) else PERSON
 
     def origin_of_peer(self, line: socket.socket, connected_at: float) -> str:
-        """Tell who connected to a Unix socket: whoever it was then, even if another holds the connection now.
+        """Tell which process connected to a Unix socket.
+
+        The process that connected counts, even if another one holds the connection now.
 
         ``connected_at`` is when, in seconds since the boot. It matters on kernels before 6.5, which tell only a number:
         a process that is younger than the connection was given the number of the one that made it.
@@ -87,7 +89,7 @@ class ToolProcesses:
             os.close(descriptor)
 
     def origin_of_locker(self, descriptor: int) -> str:
-        """Tell who holds the POSIX lock on a file: the kernel knows the process for as long as the lock exists."""
+        """Tell which process holds the POSIX lock on a file, as the kernel knows it."""
         if not self._can_tell:
             return PERSON
         pid = _locker(descriptor)
@@ -97,7 +99,10 @@ class ToolProcesses:
         return found if _locker(descriptor) == pid else UNKNOWN
 
     def origin_of_connection(self, theirs: tuple[str, int], ours: tuple[str, int]) -> str:
-        """Tell who is at the other end of a TCP connection. Blocks for some milliseconds: it looks at every process."""
+        """Tell which process is at the other end of a TCP connection.
+
+        Blocks for some milliseconds: it looks at every process.
+        """
         if not self._can_tell:
             return PERSON
         row = _connection(theirs, ours)
@@ -113,7 +118,10 @@ class ToolProcesses:
 
 
 def mark_children() -> int:
-    """Lower our own limit, and so that of all that we start from now on. Returns what the limit was."""
+    """Mark all processes that we start from now on; return the limit before.
+
+    The mark is a lower limit on file locks, which children inherit.
+    """
     before = lock_limit(os.getpid())
     if before == 0:
         return 0  # nothing below it
@@ -146,11 +154,11 @@ def lock_limit(pid: int) -> int:
 
 
 def end_leftovers(home: str, limit: int, older_than: str = "", seconds: float = LEFTOVER_SECONDS) -> int:
-    """Kill what tools of this home left behind, whatever group and session it fled to; returns how many.
+    """Kill the processes that tools of this home left behind; return how many.
 
-    Such a process has a lower limit than ``limit``, and is our child (an orphan that we adopted) or has the home in its
-    environment. A supervisor that takes over from inside the agent's terminal is spared. ``older_than`` is the start
-    mark of a worker that is to keep its own.
+    Its group and session do not matter: such a process has a lower limit than ``limit``, and is our child (an adopted
+    orphan) or has the home in its environment. A supervisor that takes over from inside the agent's terminal is spared.
+    ``older_than`` is the start mark of a worker whose processes are spared too.
     """
     killed: set[int] = set()
     deadline = time.monotonic() + seconds
@@ -219,7 +227,7 @@ def _walk(pid: int) -> list[int] | None:
 
 
 def _pid_of(descriptor: int) -> int:
-    """Return the process of a pidfd; 0 for one of another namespace, -1 for one that has ended."""
+    """Return the process of a pidfd; 0 in another namespace, -1 if it has ended."""
     with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:
         for row in file:
             if row.startswith("Pid:"):
@@ -228,7 +236,10 @@ def _pid_of(descriptor: int) -> int:
 
 
 def _locker(descriptor: int) -> int | None:
-    """Return the process that holds a lock on a file: 0 for one of another namespace; None when nobody does."""
+    """Return the process that holds a lock on a file; None if there is none.
+
+    0 is a process of another namespace.
+    """
     import fcntl
     import struct
 
@@ -242,7 +253,7 @@ def _locker(descriptor: int) -> int | None:
 
 
 def _connection(theirs: tuple[str, int], ours: tuple[str, int]) -> tuple[int, str] | None:
-    """Return user and inode of the other end of a connection, where that is on this machine."""
+    """Return user and inode of the other end of a connection on this machine."""
     wanted = {f"{here} {there}" for here, there in zip(_as_listed(theirs), _as_listed(ours), strict=True)}
     for name in ("tcp", "tcp6"):
         try:
@@ -257,7 +268,10 @@ def _connection(theirs: tuple[str, int], ours: tuple[str, int]) -> tuple[int, st
 
 
 def _as_listed(address: tuple[str, int]) -> tuple[str, str]:
-    """Write an address as the kernel lists it, in both of its lists: words of four bytes in the machine's order."""
+    """Format an address as in /proc/net/tcp and tcp6.
+
+    The kernel prints four-byte words in the byte order of the machine.
+    """
     import ipaddress
     import struct
 

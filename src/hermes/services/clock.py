@@ -1,4 +1,4 @@
-"""Read the system's clock, behind the port that tests replace; keep its jumps from expiring what waits."""
+"""Read the system's clock; keep its jumps from expiring what waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JUMP_SECONDS = 1.0
 """Less is a clock that is being adjusted, not set."""
 LONG_JUMP_SECONDS = 7 * 86400.0
 DOUBT_SECONDS = 86400.0
-"""A clock that went so far ahead may be wrong: nothing is deleted for its age before somebody could correct it."""
+"""After a long jump the clock may be wrong: for this long nothing is deleted for its age."""
 
 
 class SystemClock:
@@ -34,7 +34,7 @@ class SteadyClock:
     """
 
     def __init__(self, clock: Clock, awake: Callable[[], float] | None = None) -> None:
-        """``awake`` counts the seconds of this process; one that stops during suspend makes a jump of every suspend."""
+        """``awake`` counts seconds; a counter that stops during suspend turns each suspend into a jump."""
         self._clock = clock
         self._awake = awake or clock.monotonic
         self._offset = clock.now() - self._awake()
@@ -51,7 +51,7 @@ class SteadyClock:
         return self._clock.monotonic()
 
     def jump(self) -> float:
-        """Seconds that the system's clock is ahead of ``now``, negative when it was set back; 0 for no jump."""
+        """Return the seconds that the system's clock is ahead of ``now`` (negative: behind); 0: no jump."""
         ahead = self._clock.now() - (self._awake() + self._offset)
         return ahead if abs(ahead) >= JUMP_SECONDS else 0.0
 

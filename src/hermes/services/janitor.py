@@ -48,8 +48,7 @@ class Janitor:
     async def mind_the_clock(self) -> None:
         """Move stored deadlines with the system's clock, and follow that clock.
 
-        Whichever comes first, nothing may expire in between: deadlines move ahead before the clock does, and back
-        after it.
+        Nothing may expire in between: deadlines move ahead before the clock does, and back after it.
         """
         jump = self._clock.jump()
         if not jump:

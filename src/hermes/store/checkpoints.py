@@ -149,7 +149,7 @@ def older(tx: Tx, *, before: float, limit: int) -> list[str]:
 
 
 def oldest_of_heaviest(tx: Tx, *, at_least_bytes: int, limit: int) -> list[str]:
-    """The oldest rows of the person who keeps most, until these bytes are reached: nobody pushes others' out."""
+    """Return the oldest rows of the person who keeps most, until these bytes are reached."""
     if at_least_bytes <= 0:
         return []
     person = tx.value("SELECT person_id FROM checkpoints GROUP BY person_id ORDER BY SUM(size) DESC LIMIT 1")
@@ -157,7 +157,7 @@ def oldest_of_heaviest(tx: Tx, *, at_least_bytes: int, limit: int) -> list[str]:
 
 
 def beyond(tx: Tx, person_id: str, *, but: str, max_bytes: int, max_rows: int, limit: int) -> list[str]:
-    """The oldest rows of a person that are too many, or keep too many bytes; never the row ``but``."""
+    """Return the oldest rows of a person beyond these limits; never the row ``but``."""
     rows = int(tx.value("SELECT COUNT(*) FROM checkpoints WHERE person_id = :person", person=person_id))
     size = int(
         tx.value(

@@ -13,7 +13,7 @@ _IS_OPEN = "(state = 'ready' OR state = 'unknown' OR state = 'parked')"
 
 
 def shift_forward(tx: Tx, *, by: float, now: float) -> None:
-    """Give what waits the seconds that the clock went ahead. ``now`` is the time without the jump."""
+    """Move deadlines by the seconds that the clock went ahead. ``now`` is the time without the jump."""
     for table, column, where in (
         ("lanes", "next_at", ""),
         ("targets", "next_at", ""),
@@ -27,9 +27,9 @@ def shift_forward(tx: Tx, *, by: float, now: float) -> None:
 
 
 def shift_late_forward(tx: Tx, *, by: float, now: float) -> None:
-    """Do the same for what was written while ``shift_forward`` was, with the time without the jump.
+    """Move deadlines of rows that were written, with the old time, during ``shift_forward``.
 
-    Known by its life: what was shifted lives at least ``by`` seconds.
+    They are recognized by their lifetime: a shifted row lives at least ``by`` seconds.
     """
     for table, where in (("outbox", _IS_OPEN), ("approvals", "state = 'pending'")):
         tx.run(

@@ -138,7 +138,7 @@ def _accepted_before(tx: Tx, event: Incoming) -> Accepted:
 
 
 def _accepted(tx: Tx, event: Incoming, turn: tuple[str, str, str], *, is_new: bool) -> Accepted:
-    """Add whose turn the lane is in. Only a queued event joins or ends a turn, so only there it is looked for."""
+    """Add whose turn runs in the lane; only a queued event joins or ends a turn."""
     turn_id = turn[0]
     if not turn_id or event.state is not InboxState.QUEUED:
         return Accepted(event.id, is_new, *turn)
@@ -146,13 +146,13 @@ def _accepted(tx: Tx, event: Incoming, turn: tuple[str, str, str], *, is_new: bo
 
 
 def standing(tx: Tx, platform: str, sender_id: str, turn_id: str) -> tuple[bool, bool]:
-    """Say how a sender stands to a turn: whether it is their own, and whether their role is below the turn's."""
+    """Return whether a turn is the sender's own, and whether the sender's role is below the turn's."""
     found = tx.one("SELECT person_id, role FROM turns WHERE id = :id", lambda *row: row, id=turn_id)
     if found is None:
         return False, True
     whose, needed = str(found[0]), str(found[1])
     person = people.find(tx, platform, sender_id)
-    if person is None:  # nobody's words have no rights, and may join nobody's turn
+    if person is None:  # an unknown sender has no rights, and joins only a turn without a person
         return not whose, bool(needed)
     return person.id == whose, bool(needed) and capped(person.role, needed) != needed
 

@@ -8,7 +8,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
 STRANGER_NOTICE = "ob_stranger"
-"""How the ids of rows begin that tell a stranger how to be let in; the index ``outbox_strangers`` knows it too."""
+"""Prefix of outbox ids of pairing notices to strangers; the index ``outbox_strangers`` uses it too."""
 
 BITE = 1000
 
@@ -74,7 +74,7 @@ def waiting(tx: Tx, platform: str = "", *, since: float) -> list[Pairing]:
 
 
 def pending_of(tx: Tx, platform: str, account: str) -> list[Pairing]:
-    """All undecided requests of one account, the oldest first; those whose code is too old are among them."""
+    """Return all undecided requests of one account, oldest first, including expired ones."""
     return tx.all(
         f"""
         SELECT {COLUMNS} FROM pairings WHERE state = 'pending' AND platform = :platform AND account = :account
@@ -87,7 +87,7 @@ def pending_of(tx: Tx, platform: str, account: str) -> list[Pairing]:
 
 
 def forget(tx: Tx, platform: str, user_id: str) -> bool:
-    """Drop an undecided request. What was decided about somebody stays."""
+    """Drop an undecided request; decisions stay."""
     dropped = tx.run(
         "DELETE FROM pairings WHERE platform = :platform AND user_id = :user_id AND state = 'pending'",
         platform=platform,
@@ -205,9 +205,9 @@ def forget_wrong(tx: Tx, platform: str) -> None:
 
 
 def forget_strangers(tx: Tx, *, before: float) -> int:
-    """Drop refused events and notices to strangers that are older, a bounded bite at a time.
+    """Delete old refused events and notices to strangers, a bounded number at a time.
 
-    The target of such a notice goes too, where nothing was sent to it since and nothing waits.
+    The target of such a notice is deleted too, if nothing was sent to it since and nothing waits.
     """
     events = tx.run(
         """

@@ -1,4 +1,7 @@
-"""Write files that only their owner can read. Imported by the parent too: standard library only, and little of it."""
+"""Write files that only their owner can read.
+
+The supervisor imports this too: standard library only, and little of it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def write_private(path: str | Path, content: str | bytes, *, is_synced: bool = True) -> None:
-    """Replace a file in one step: readers see the old content or the new. ``is_synced``: also after a power cut."""
+    """Replace a file in one step: readers see the old content or the new.
+
+    ``is_synced``: that holds after a power cut too.
+    """
     temporary = f"{os.fspath(path)}.{os.getpid()}-{get_ident()}.tmp"
     data = content.encode() if isinstance(content, str) else content
     if os.path.lexists(temporary):  # left by a process of this id that was killed

@@ -189,7 +189,7 @@ async def test_a_question_about_the_wall_is_never_covered_by_a_grant(guarded: Ho
 
 @pytest.mark.parametrize("role", [PersonRole.USER, PersonRole.ADMIN])
 async def test_only_the_owner_gets_outside(guarded: House, role: PersonRole) -> None:
-    with pytest.raises(ToolError, match="for the owner alone"):
+    with pytest.raises(ToolError, match="only for the owner"):
         await guarded.sh(guarded.person("eva", role), "true", outside=True)
 
 

@@ -1,4 +1,4 @@
-"""Bound a command by a cgroup of its own, where the gateway was given one to divide.
+"""Limit a command with its own cgroup, if the gateway may create cgroups.
 
 systemd gives it with ``Delegate=yes`` in the unit. Then the kernel counts processes and memory of a command as a whole,
 and ends all of it at once. Everywhere else ``limits`` counts, a few times per second.
@@ -26,7 +26,7 @@ PREFIX = "command-"
 
 @cache
 def delegated() -> Path | None:
-    """Return the cgroup that the gateway may divide, ready for use; None where there is none."""
+    """Return the cgroup that the gateway may divide; None if there is none."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -46,7 +46,7 @@ def delegated() -> Path | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Tell whether systemd has handed this cgroup over; writing into any other would disturb its accounts."""
+    """Tell whether systemd has delegated this cgroup; no other one is ours."""
     for name in ("user.delegate", "trusted.delegate"):
         with contextlib.suppress(OSError):
             if os.getxattr(folder, name) == b"1":
@@ -55,7 +55,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def divide(folder: Path) -> bool:
-    """Let the cgroups below this one count; our own processes move below it first."""
+    """Enable the controllers below a cgroup; our own processes move below it first."""
     if set(CONTROLLERS) - set((folder / "cgroup.controllers").read_text(encoding="ascii").split()):
         return False
     if not set(CONTROLLERS) - set((folder / "cgroup.subtree_control").read_text(encoding="ascii").split()):
@@ -73,7 +73,7 @@ def divide(folder: Path) -> bool:
 
 
 def enter(folder: Path, pid: int, limits: CommandLimits) -> Path | None:
-    """Put a process that waits for its start into a cgroup of its own; None where that fails, which is logged."""
+    """Put a waiting process into its own cgroup; None, and a log line, on failure."""
     group = folder / f"{PREFIX}{new_id('c')}"
     try:
         group.mkdir()
@@ -94,7 +94,7 @@ def enter(folder: Path, pid: int, limits: CommandLimits) -> Path | None:
 
 
 def leave(group: Path) -> None:
-    """End whatever is left in a cgroup, and remove it."""
+    """Kill the processes left in a cgroup, and remove it."""
     with contextlib.suppress(FileNotFoundError, PermissionError):  # before Linux 5.14 there is none
         (group / "cgroup.kill").write_text("1", encoding="ascii")
     try:

@@ -1,4 +1,4 @@
-"""Confine a command with Landlock and seccomp, and watch over what it may change (a script).
+"""Confine a command with Landlock and seccomp (a script).
 
 Standard library only, and nothing of ours. Arguments: a JSON object {"read": [paths], "write": [paths],
 "families": [socket families]}, then the command.
@@ -184,7 +184,10 @@ def _confine(version: int, wanted: dict[str, list[str]], to_parent: _socket.sock
 
 
 def _become(command: list[str]) -> None:
-    """As os.execvp does, which imports more on its way: by now that can no longer be read."""
+    """Execute the command, as os.execvp does.
+
+    os.execvp imports modules, which can no longer be read by now.
+    """
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so
         signal.signal(number, signal.SIG_DFL)
     for folder in os.environ.get("PATH", os.defpath).split(":"):
@@ -203,7 +206,7 @@ def _check(result: int, what: str) -> int:
 
 
 def _drop_capabilities() -> None:
-    """Where the gateway runs as root: being root must not be a way around."""
+    """Drop all capabilities if the gateway runs as root."""
     if os.geteuid() != 0:
         return
     for capability in range(64):
@@ -247,7 +250,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def landlock_filter(version: int, families: list[int]) -> list[bytes]:
-    """Return the filter that stands beside Landlock; ``families`` of sockets may be opened."""
+    """Return the filter used with Landlock; sockets of ``families`` may be opened."""
     architecture, numbers = _machine()
     older = (("truncate",) if version < TRUNCATE_SINCE else ()) + (SIGNALS if version < SIGNALS_SCOPED_SINCE else ())
     program = _general(architecture, numbers, (*KERNEL, *OTHERS, *older))
@@ -263,7 +266,7 @@ def landlock_filter(version: int, families: list[int]) -> list[bytes]:
 
 
 def namespace_filter() -> bytes:
-    """Return the filter for a sandbox of namespaces; b'' on a machine whose calls are not known here."""
+    """Return the filter for a sandbox of namespaces; b'' on an unknown machine."""
     if not is_known_machine():
         return b""
     architecture, numbers = _machine()
@@ -280,7 +283,10 @@ def _machine() -> tuple[int, dict[str, int]]:
 
 
 def _general(architecture: int, numbers: dict[str, int], refused: tuple[str, ...]) -> list[bytes]:
-    """Begin a filter: one architecture, no refused call, no new namespace, no new file with a set-ID bit."""
+    """Return the common start of a filter.
+
+    One architecture; no refused call, no new namespace, no new file with a set-ID bit.
+    """
     program = [
         _step(LOAD, ARCHITECTURE_AT),
         _step(EQUALS, architecture, 1, 0),
@@ -303,7 +309,10 @@ def _general(architecture: int, numbers: dict[str, int], refused: tuple[str, ...
 
 
 def _if_called(numbers: dict[str, int], name: str, inner: list[bytes]) -> list[bytes]:
-    """Judge one call by ``inner``, which ends with a return. The call's number stays in the accumulator."""
+    """Judge one call by ``inner``, which ends with a return.
+
+    The call's number stays in the accumulator.
+    """
     return [_step(EQUALS, numbers[name], 0, len(inner)), *inner] if name in numbers else []
 
 
@@ -394,7 +403,7 @@ def _answer(listener: int, numbers: dict[int, str], roots: list[str]) -> None:
 
 
 def _perform(listener: int, identity: int, pid: int, name: str, arguments: list[int], roots: list[str]) -> None:
-    """Do what the call asks for, on a file of the writable folders; OSError is what the caller gets."""
+    """Perform a call on a file of the writable folders; the caller gets an OSError."""
     flags = {"fchmodat2": 3, "utimensat": 3, "fchownat": 4}
     given = arguments[flags[name]] & 0xFFFFFFFF if name in flags else 0
     has_folder = name in ("fchmodat", "fchmodat2", "utimensat", "futimesat", "fchownat")
@@ -468,7 +477,10 @@ def _read_text(pid: int, address: int) -> bytes:
 
 
 def _times(pid: int, name: str, address: int) -> tuple[int, int, int, int]:
-    """Return seconds and nanoseconds, of access and of change, with the marks for "now" and "as it is"."""
+    """Return seconds and nanoseconds of access and of change.
+
+    TIME_NOW and TIME_OMIT stand for "now" and "unchanged".
+    """
     if not address:
         return 0, TIME_NOW, 0, TIME_NOW
     if name == "utime":

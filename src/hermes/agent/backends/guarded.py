@@ -49,7 +49,10 @@ HIDDEN_FOLDERS = ("/run", "/tmp", "/var/tmp")  # noqa: S108 - Landlock cannot pu
 
 
 class GuardedBackend:
-    """``home`` is the gateway's own folder, which no command sees, apart from a workspace in it."""
+    """The owner's commands in a sandbox.
+
+    ``home`` is the gateway's own folder. Commands see nothing of it except a workspace in it.
+    """
 
     name = BackendName.GUARDED
     touches_host = True  # the owner's own files: what destroys them is asked about as without a wall
@@ -129,7 +132,7 @@ class GuardedBackend:
         return ("--ro-bind", str(self._home / FOLDER / "empty"), str(path))
 
     def _writable(self, workspace: Path) -> list[Path]:
-        """Return what can be written: the workspace, or where that is the whole home, the plain folders in it.
+        """Return what can be written: the workspace, or the plain folders of a home.
 
         What lies in a home itself decides what runs at the next login: start files, ``~/bin``, ``~/.config``.
         """
@@ -143,7 +146,7 @@ class GuardedBackend:
         return found
 
     def _hidden(self) -> list[Path]:
-        """Return the real paths to hide that exist here, without those inside another one."""
+        """Return the real paths to hide, without those inside another one."""
         found = {str(self._home)}
         for folder, patterns in ((str(self._user), SECRETS), ("/", SYSTEM_SECRETS)):
             for pattern in patterns:
@@ -156,7 +159,7 @@ class GuardedBackend:
 
 
 def _matching(folder: str, pattern: str) -> list[str]:
-    """Return the paths in a folder whose names match, as ``glob`` does at many times the price."""
+    """Return the paths in a folder whose names match; much cheaper than ``glob``."""
     path = os.path.join(folder, pattern)
     if "*" not in pattern:
         return [path] if os.path.lexists(path) else []
@@ -168,12 +171,15 @@ def _matching(folder: str, pattern: str) -> list[str]:
 
 
 def _open_pieces(folder: Path, hidden: list[Path]) -> Iterable[Path]:
-    """Return a folder that can be written, or its parts. A workspace that itself lies in a hidden folder stays open."""
+    """Return a writable folder, or its parts if something in it is hidden.
+
+    A workspace that lies in a hidden folder stays open.
+    """
     return _around(folder, [path for path in hidden if not folder.is_relative_to(path) or path == folder])
 
 
 def _around(folder: Path, closed: Iterable[Path]) -> Iterator[Path]:
-    """Return the paths that make up a folder without the closed ones, each of them as high up as it can be."""
+    """Yield the largest parts of a folder that hold no closed path."""
     inside = [path for path in closed if path.is_relative_to(folder)]
     if folder in inside:
         return

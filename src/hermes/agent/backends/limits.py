@@ -1,4 +1,4 @@
-"""Bound what a sandboxed command may use: processes, memory, CPU time, disk.
+"""Limit what a sandboxed command may use: processes, memory, CPU time, disk.
 
 The kernel's own limits (setrlimit) hold for each process of a command; ``LimitWatch`` adds up all of them a few times
 per second and ends the command that uses more than it may. Where the gateway has a cgroup of its own to divide, the
@@ -42,7 +42,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """Bound one command; 0: no bound. ``workspace`` bounds all files of the workspace together."""
+    """The limits of one command; 0 is no limit.
+
+    ``workspace`` limits all files of the workspace together.
+    """
 
     processes: int = 0
     memory: int = 0
@@ -53,7 +56,10 @@ class CommandLimits:
 
 
 def limits_of(config: LimitsConfig, *, is_owner: bool = False) -> CommandLimits:
-    """Return the limits of a command. The owner's builds may be as large as the machine allows."""
+    """Return the limits of a command.
+
+    The owner's commands get what the machine can give: builds need it.
+    """
     most = int(total_memory() * MEMORY_SHARE)
     if is_owner:
         processes = config.processes * 8
@@ -93,7 +99,10 @@ def apply(pid: int, limits: CommandLimits, *, is_full: bool = False) -> None:
 
 
 def is_counted_per_namespace() -> bool:
-    """Tell whether RLIMIT_NPROC counts the processes of a user namespace alone, and counts ours (not root's)."""
+    """Tell whether RLIMIT_NPROC counts within one user namespace.
+
+    It does since Linux 5.14, and never for root.
+    """
     release = os.uname().release.split(".")
     is_new = release[0].isdigit() and release[1].isdigit() and (int(release[0]), int(release[1])) >= (5, 14)
     return is_new and os.getuid() != 0
@@ -123,14 +132,14 @@ def _available_memory() -> int:
 
 
 class WorkspaceQuota:
-    """Know how much the workspaces hold; measuring one takes a walk, so that a result is used for a while."""
+    """The sizes of workspaces. Measuring reads the whole tree, so results are kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[Path, tuple[float, int, int]] = {}  # when, bytes, free bytes of the disk then
 
     def used(self, folder: Path, most: int) -> int:
-        """Return the bytes of a workspace: measured now, or lately if little can have changed since."""
+        """Return the bytes of a workspace: measured now, or lately if still valid."""
         free = free_bytes(folder)
         with self._lock:
             known = self._known.get(folder)
@@ -166,7 +175,7 @@ def _sizes(folder: str) -> Iterator[int]:
 
 
 def clear_set_id_bits(folder: Path, since: float) -> int:
-    """Take set-ID bits from files of a workspace that changed since then; return how many there were.
+    """Remove set-ID bits from files that changed since then; return how many.
 
     A container may set them, and outside of it they would count.
     """
@@ -199,7 +208,7 @@ def free_bytes(folder: Path) -> int:
 
 
 class LimitWatch:
-    """Add up what a command uses; ``look`` says why it must end, or ''.
+    """Adds up what a command uses; ``look`` says why it must end, or ''.
 
     ``pid`` is the first process of the command on this machine, 0 where the processes are counted elsewhere.
     """
@@ -259,7 +268,7 @@ class LimitWatch:
 
 
 def _exact(pids: list[int]) -> int:
-    """Return the memory of these processes, where pages that several of them share count once."""
+    """Return the memory of these processes; shared pages count once."""
     total = 0
     for pid in pids:
         try:

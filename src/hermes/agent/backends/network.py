@@ -1,4 +1,4 @@
-"""Give a sandbox a network of its own: the internet, without this machine's loopback.
+"""Give a sandbox its own network: the internet, without the host's loopback.
 
 A sandbox has a network namespace, in which there is nothing. ``slirp4netns`` or ``pasta`` stands outside and carries
 its connections; what listens on this machine's loopback or on an abstract socket stays out of reach.
@@ -35,16 +35,19 @@ def why_not() -> str:
 
 
 def sentence_offline() -> str:
-    """Return the sentence for a sandbox that should have a network and has none; '' where nothing is missing."""
+    """Return the sentence that says why there is no network; '' if there is one."""
     reason = why_not()
     return f"There is no network here: terminal.network is on, but {reason}." if reason else ""
 
 
 async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
-    """Connect the sandbox whose bubblewrap describes itself on ``info``; the caller ends what this returns."""
+    """Connect a sandbox to the internet; the caller ends the returned process.
+
+    bubblewrap describes the sandbox on the descriptor ``info``.
+    """
     found = _CHILD.search(await asyncio.to_thread(_read_within, info, READY_SECONDS))
     if found is None:
-        raise ToolError("The sandbox did not start, so that it could not be given a network.")
+        raise ToolError("The sandbox did not start, so it has no network. Call the tool again.")
     pid = int(found.group(1))
     program = next((path for name in PROGRAMS if (path := shutil.which(name))), "")
     if not program:
@@ -57,7 +60,7 @@ async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
             await running.end()
             said = (await output.read(0, 2000)).decode("utf-8", "replace").strip().splitlines()
             raise ToolError(
-                f"The sandbox got no network. {os.path.basename(program)}: {said[-1] if said else 'no word of it'}."
+                f"The sandbox got no network. {os.path.basename(program)}: {said[-1] if said else 'no output'}."
             )
         await asyncio.sleep(LOOK_SECONDS)
     return running

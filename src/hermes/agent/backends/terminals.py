@@ -45,7 +45,7 @@ MAX_ARGUMENT_BYTES = 120_000  # bytes; the kernel takes 128 KiB in one argument
 class TerminalCommand:
     """Hold a command to run: ``arguments`` are run, ``shown`` is listed.
 
-    ``outside``: beyond the wall of the ``guarded`` back end, which somebody has approved.
+    ``outside``: it runs outside the sandbox of the ``guarded`` back end, after an approval.
     """
 
     arguments: tuple[str, ...]
@@ -110,7 +110,7 @@ class Terminals:
         self._is_offline_told = False
 
     def approvals_mode(self) -> str:
-        """Which commands ask first: see ``approvals.mode``."""
+        """Return which commands ask first: ``approvals.mode``."""
         return self._config().approvals.mode
 
     async def run(self) -> None:
@@ -145,7 +145,7 @@ class Terminals:
     def backend(self, ctx: ToolContext, *, outside: bool = False) -> Backend:
         """Return the caller's back end; the ToolError says why there is none.
 
-        ``outside`` is this machine without the wall, for an owner whose commands run guarded and for nobody else.
+        ``outside`` is this machine without a sandbox, only for an owner whose commands run guarded.
         """
         config = self._config().terminal
         if self._sandboxes is None:  # ``run`` has not come to it yet
@@ -156,7 +156,9 @@ class Terminals:
             raise ToolError(choice.why)
         if outside and choice.backend is not BackendName.LOCAL:
             if choice.backend is not BackendName.GUARDED or ctx.role is not PersonRole.OWNER:
-                raise ToolError("outside=true is for the owner alone, and only where terminal.backend is guarded.")
+                raise ToolError(
+                    "outside=true works only for the owner, with terminal.backend: guarded. Call it without outside."
+                )
             return LocalBackend(is_outside=True)
         return self._make(choice.backend, config)
 

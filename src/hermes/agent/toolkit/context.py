@@ -50,7 +50,7 @@ class ToolContext:
     ``started_group`` is called with the process group of every process a tool starts, so that it dies with its turn.
     ``words`` are the texts in the person's language; texts for the model stay English.
     ``depth`` counts nested subtasks: 0 in a turn that a person started.
-    ``is_among_others``: nobody was asked, and people of lower roles write in the conversation: no file goes out.
+    ``is_among_others``: people of lower roles write in the conversation and nothing was approved: no file is sent.
     """
 
     call_id: str

@@ -169,7 +169,7 @@ class Toolbox:
         return name not in self._tools or self._tools[name].mark.repeatable
 
     def is_personal(self, name: str) -> bool:
-        """Tell whether a call reaches what is the person's own; of an unknown tool nothing better is known."""
+        """Tell whether a call reaches the person's own data; an unknown tool counts as one."""
         return name not in self._tools or self._tools[name].mark.is_personal
 
     def approval(

@@ -17,7 +17,7 @@ PYTHON = ("python3", "-c")
 
 
 def may_execute(ctx: ToolContext, code: str, **_: object) -> ApprovalNeed | None:
-    """Judged by the rule of ``python3 -c``, no harsher; the same grant covers both."""
+    """Judge code by the rule of ``python3 -c``; one grant covers both."""
     backend = ctx.parts.get(Terminals).backend(ctx)
     check_length(code)
     start_in = ctx.inside(".")

@@ -23,7 +23,7 @@ def ask_first(
     category: str = "own",  # noqa: ARG001 - a rule takes what its tool takes
     file: str = "",
 ) -> ApprovalNeed | None:
-    """Every change of a skill asks: it is read again in later conversations, so what a page slipped in would stay."""
+    """Ask before every change of a skill: later conversations read it, so an injected text would stay."""
     from hermes.agent.skills.scan import scan_text  # 5 ms of patterns that most days nobody needs
 
     report = scan_text(file or "SKILL.md", content)

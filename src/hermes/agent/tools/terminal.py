@@ -37,7 +37,7 @@ UNREADABLE = "\0"
 def may_run(
     ctx: ToolContext, command: str, folder: str = "", outside: bool = False, reason: str = "", **_: object
 ) -> ApprovalNeed | None:
-    """What must be asked before this command runs where it would run. Outside the wall each one is asked about."""
+    """Return the question before this command; outside the wall each one asks."""
     check_length(command)  # before it is read word by word
     outside = outside or needs_outside(ctx, command, folder)
     return ask_before(ctx, command, folder, outside=outside, reason=reason)
@@ -74,9 +74,9 @@ def _leaving(words: Texts, reason: str) -> str:
 def need_for(
     ctx: ToolContext, backend: Backend, verdict: Verdict, command: str, start_in: Path, leaving: str = ""
 ) -> ApprovalNeed | None:
-    """The question that follows from a verdict and from ``approvals.mode``. ToolError for what is refused.
+    """Return the question for a verdict in this ``approvals.mode``; ToolError for a refusal.
 
-    ``leaving``: the words that say that the command runs outside the wall. No mode and no grant answers those.
+    ``leaving``: the sentence that the command runs outside the wall. No mode and no grant answers that question.
     """
     if verdict.is_refused:
         raise ToolError(f"{verdict.refusal} Do not try it in another form.")
@@ -104,7 +104,7 @@ def need_for(
 
 
 def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
-    """Tell whether a command is useless behind the owner's wall, so that it is asked about and runs outside."""
+    """Tell whether a command can only work outside the owner's wall."""
     if ctx.parts.get(Terminals).backend(ctx).name is not BackendName.GUARDED:
         return False
     dangers = judge(
@@ -121,9 +121,9 @@ def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
 
 
 def read_script(path: str) -> str | None:
-    """The text of a script that a command would run; None where there is no such file.
+    """Return the text of a script that a command would run; None if there is no such file.
 
-    Of what is too long, no text or no plain file, a text comes back that no judge takes for harmless.
+    A file that is too long, not text or not a plain file is returned as UNREADABLE, which always asks.
     """
     try:
         with open(path, "rb", opener=_without_waiting) as file:

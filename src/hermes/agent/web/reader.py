@@ -118,7 +118,9 @@ class DocumentReader:
         except TimeoutError:
             raise ToolError(f"The document took longer than {self._seconds:g} s to read and was given up.") from None
         except TooMuchError:
-            raise ToolError("The document cannot be read: it holds more text than is allowed.") from None
+            raise ToolError(
+                f"The document cannot be read: its text is larger than {MAX_PRINTED_BYTES // 1_000_000} MB."
+            ) from None
         return await asyncio.to_thread(_parse_output, out)
 
 

@@ -41,7 +41,7 @@ def _written(letter: str) -> str:
 
 
 def former_name(person_id: str) -> str:
-    """The name that a folder had when a slash and an underline were written the same way."""
+    """Return the name of a folder in older releases, where ``/`` became ``_``."""
     return person_id.replace("/", "_")
 
 
@@ -57,7 +57,10 @@ class WorkspaceFolders:
         self._claims: dict[str, str] = {}
 
     def load(self, people: Collection[str]) -> None:
-        """Claim the folders that people have from before. ``people`` are the ids of all of them. Blocking."""
+        """Claim the folders that people have from older releases. Blocks.
+
+        ``people`` are the ids of all people.
+        """
         self._claims = self._stored()
         ids = set(people)
         found = dict(self._claims)

@@ -120,7 +120,7 @@ def platforms_check(broken: Mapping[str, str], facts: status.Facts) -> list[Find
 
 
 def api_check(config: Config, facts: status.Facts) -> list[Finding]:
-    """Nothing where the port may open as it is configured, or where a running gateway tells why it is closed."""
+    """Report why the API port must stay closed, unless a running gateway reports it."""
     from hermes.servers.api.security import why_closed
 
     reason = asyncio.run(why_closed(config.api)) if config.api.enabled else ""

@@ -212,9 +212,9 @@ def _sendable(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_agent(verb: str, args: Mapping[str, Any]) -> None:
-    """Refuse in a command that works alone what a gateway would refuse: a tool may have outlived its gateway.
+    """Refuse what a gateway would refuse, in a command that works without one.
 
-    Talking is no decision, but a command in it is one.
+    A tool may have outlived its gateway. A message to the agent is allowed, a slash command in it is not.
     """
     from hermes.hosting import tool_processes
     from hermes.hosting.control import access
@@ -358,9 +358,9 @@ def works_out_of_reach(home: Path) -> bool:
 
 @asynccontextmanager
 async def alone_chat(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
-    """One that stays open: other commands ask it over the socket, as they would ask a gateway.
+    """Open a gateway for a chat; other commands reach it over the socket.
 
-    Commands of the agent stay below this process, so that they are known there.
+    It adopts orphans, so that it recognizes the agent's commands.
     """
     import asyncio
 
@@ -376,7 +376,7 @@ async def alone_chat(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
 
 
 async def _reap_orphans() -> None:
-    """Take the ends of the processes that we adopted: those of our own are taken by whoever started them, at once."""
+    """Reap ended processes that we adopted; our own children are reaped where they were started."""
     import asyncio
 
     seen: set[int] = set()
@@ -464,7 +464,7 @@ def outside_platforms(config: Config) -> list[str]:
 
 
 def working_folder(home: Path) -> Path:
-    """Return the folder that the command was typed in; its `.env` is not read, and that is told."""
+    """Return the current folder. Its `.env` is not read; a warning names it."""
     return Path(paths.working_folder(str(home)))
 
 

@@ -110,7 +110,7 @@ def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -
             return
         knocking = _with_code_of_phone(home, platform, ask)
         if knocking is None:
-            ask.say(f"Nobody was let in. Whoever waits: {command_name()} pairing list")
+            ask.say(f"Nobody was approved. To see who waits: {command_name()} pairing list")
             return
         who = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
         answer = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
@@ -123,11 +123,11 @@ def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -
 
 
 def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[str, Any] | None:
-    """Return the request whose code the person reads from the phone and types here; None after some wrong ones.
+    """Ask for the code on the phone, and return its request; None after some wrong codes.
 
-    No code and no name is shown before: anybody may write first, under any name, and would be taken for the owner.
+    No code or name is shown here first: a stranger may write before the owner, under any name.
     """
-    ask.say("Somebody wrote. The code in the answer on your phone proves that it was you.")
+    ask.say("Somebody wrote. To prove that it was you, type the code in the bot's answer.")
     for _ in range(CODE_TRIES):
         typed = ask.line("Code on your phone (Enter: later)")
         if not typed:

@@ -21,7 +21,10 @@ CHOICES = (
 
 
 def set_up(home: Path, name: str, ask: Questions | None) -> bool:
-    """Write the choice; whether there was one. Asked once, and only where a wall can be built."""
+    """Write the choice, and tell whether there was one.
+
+    The question is asked once, and only if a sandbox works on this machine.
+    """
     loaded = load_config(home)
     if not name:
         if ask is None or KEY in loaded.sources or _why_no_wall():

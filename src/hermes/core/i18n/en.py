@@ -32,10 +32,10 @@ class Texts:
         "{who} would like to talk to me.\nLet them in with the button, or: hermes pairing approve {platform} {code}"
     )
     STRANGERS_QUEUE = (
-        "{who} would like to talk to me too, and more may follow: many strangers write on {platform} in this hour. "
-        "I ask about no more of them here until it is over. See them all: hermes pairing list"
+        "{who} would like to talk to me too. Many strangers are writing on {platform}, so I announce no more of them "
+        "for an hour. See them all: hermes pairing list"
     )
-    CARD_GAVE_WAY = "Gave way to newer requests. By id: hermes pairing approve PLATFORM --user ID"
+    CARD_GAVE_WAY = "Gave way to newer requests. To approve it: hermes pairing approve PLATFORM --user ID"
     LET_IN_BUTTON = "Approve"
     SEND_AWAY_BUTTON = "Refuse"
     LET_IN = "You're in! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
@@ -358,7 +358,7 @@ class Texts:
     FILE_IS_EMPTY = "it is empty"
     FILE_NOT_FOR_GUESTS = "guests are sent no files"
     FILE_NOT_AMONG_OTHERS = (
-        "somebody with fewer rights writes in this conversation too; send_message sends it, after you were asked"
+        "somebody with fewer rights writes in this conversation too. Tell me to use send_message: I will ask you first"
     )
     FILE_HOLDS_KEYS = "files of its kind hold keys or passwords, and those are not sent"
     FILES_TOO_MANY = "an answer carries {most} files at most"
@@ -521,12 +521,12 @@ class Texts:
     DANGER_KERNEL = "It changes the kernel or mounts."
     DANGER_REMOTE = "It runs a command on another machine."
     DANGER_SENDS = "It sends data to another machine."
-    DANGER_DETACHES = "It starts work that goes on elsewhere, where this command does not end it."
+    DANGER_DETACHES = "It starts work that goes on after this command, where I cannot stop it."
     DANGER_OUTSIDE = "It may change files outside of the working folder."
-    DANGER_CODE = "It runs code whose effect cannot be told from its text."
+    DANGER_CODE = "It runs code, and I cannot tell from its text what the code does."
     DANGER_UNJUDGED = "What it would run cannot be told from its text."
-    DANGER_NOT_ONLY_READING = "It is not known to only read (approvals.mode is 'unknown')."
-    DANGER_EVERY = "Every command is asked about (approvals.mode is 'all')."
+    DANGER_NOT_ONLY_READING = "It may change something (approvals.mode is 'unknown')."
+    DANGER_EVERY = "I ask before every command (approvals.mode is 'all')."
 
     def summary(self, _command: str, english: str) -> str:
         """What a command is for; in English it says so itself."""

@@ -104,8 +104,8 @@ class Chinese(Texts):
     SOMEBODY = "有人"
     STRANGER_AT_THE_DOOR = "{who} 想和我聊天。\n点按钮同意，或运行：hermes pairing approve {platform} {code}"
     STRANGERS_QUEUE = (
-        "{who} 也想和我聊天，可能还有更多：这一小时里 {platform} 上有很多陌生人来信。"
-        "这个小时内我不再逐个来问。查看全部：hermes pairing list"
+        "{who} 也想和我聊天。{platform} 上有很多陌生人来信，"
+        "所以接下来一小时我不再逐个来问。查看全部：hermes pairing list"
     )
     CARD_GAVE_WAY = "已让位给更新的请求。按 ID 放行：hermes pairing approve PLATFORM --user ID"
     LET_IN_BUTTON = "同意"
@@ -397,7 +397,7 @@ class Chinese(Texts):
     FILE_TOO_BIG = "它有 {size}，这里最多能发 {most}"
     FILE_IS_EMPTY = "它是空的"
     FILE_NOT_FOR_GUESTS = "访客不能收文件"
-    FILE_NOT_AMONG_OTHERS = "这个对话里也有权限较低的人在发言；用 send_message 可以发送，我会先问你"
+    FILE_NOT_AMONG_OTHERS = "这个对话里也有权限较低的人在发言。叫我用 send_message 发，我会先问你"
     FILE_HOLDS_KEYS = "这类文件存有密钥或密码，不会发送"
     FILES_TOO_MANY = "一条回答最多带 {most} 个文件"
     FILE_NOT_COPIED = "复制不了（{reason}）"
@@ -517,8 +517,8 @@ class Chinese(Texts):
     WHERE_LOCAL = "（本机，{folder}）"
     WHERE_GUARDED = "（本机围墙内，{folder}）"
     WHERE_OUTSIDE = "（围墙外，本机，{folder}）"
-    ASK_OUTSIDE = "它请求在围墙外运行，拥有您的账户的全部权限。"
-    ASK_OUTSIDE_REASON = "它请求在围墙外运行，拥有您的账户的全部权限。它的理由：{reason}"
+    ASK_OUTSIDE = "它请求在围墙外运行，拥有你的账户的全部权限。"
+    ASK_OUTSIDE_REASON = "它请求在围墙外运行，拥有你的账户的全部权限。它的理由：{reason}"
     WHERE_SANDBOX = "（沙箱，可上网，{folder}）"
     WHERE_SANDBOX_OFFLINE = "（沙箱，不能上网，{folder}）"
     WHERE_CONTAINER = "（{image} 容器，可上网，{folder}）"
@@ -552,12 +552,12 @@ class Chinese(Texts):
     DANGER_KERNEL = "它会改动内核或挂载。"
     DANGER_REMOTE = "它会在另一台机器上运行命令。"
     DANGER_SENDS = "它会把数据发送到另一台机器。"
-    DANGER_DETACHES = "它启动的工作会在别处继续运行，这条命令结束时不会随之结束。"
+    DANGER_DETACHES = "它启动的工作在这条命令结束后还会继续，我停不了它。"
     DANGER_OUTSIDE = "它可能会改动工作文件夹以外的文件。"
     DANGER_CODE = "它会运行代码，从文字上看不出代码的作用。"
     DANGER_UNJUDGED = "从文字上看不出它会运行什么。"
-    DANGER_NOT_ONLY_READING = "不能确定它只读取数据（approvals.mode 为 'unknown'）。"
-    DANGER_EVERY = "每条命令都要先询问（approvals.mode 为 'all'）。"
+    DANGER_NOT_ONLY_READING = "它可能会改动东西（approvals.mode 为 'unknown'）。"
+    DANGER_EVERY = "每条命令我都先问（approvals.mode 为 'all'）。"
 
     def summary(self, command: str, english: str) -> str:
         return SUMMARIES.get(command, english)

@@ -1,6 +1,17 @@
-"""Judge shell commands and code: which only read, which ask first, which are refused to everybody.
+"""Judge shell commands and code: run them, ask first, or refuse them.
 
-``judge.judge`` and ``judge.judge_code`` are the face of this package. The rest by subject: ``tree`` (the syntax tree),
-``words`` (what a word becomes), ``reading`` (programs that only read), ``dangerous`` (the table of dangers),
-``running`` (programs that run others), ``places`` (files that need a question), ``code`` (code for interpreters).
+The idea: to change something outside of the workspace, a command must name that place, compute a word, or run code. So
+a program that is not known to only read asks when one of its words does that. Programs that are known to be dangerous
+ask by name. A text that the parser does not understand asks.
+
+Read the modules in this order:
+
+1. ``judge``: the entry, and the verdict. ``classes``: the kinds of danger.
+2. ``tree``: the syntax tree of a text, and when it is trusted. ``words``: the words a program receives.
+3. ``walk``: commands in order, with folders, variables, pipes and redirections.
+4. ``command``: choose the rules for one command. ``simple_command``: the rules for every program. By subject:
+   ``shell_builtins``, ``runners``, ``interpreters``, ``file_programs``, ``network_programs``, ``git``.
+5. ``judging``: what was found so far, and the commands that are refused to everybody.
+6. The tables: ``reading`` (programs that only read), ``dangerous`` (programs that ask), ``running`` (programs that run
+   others), ``places`` (files that need a question). ``code``: code for interpreters.
 """

@@ -1,4 +1,4 @@
-"""The classes of danger: what each says to a person, and where it matters."""
+"""List the classes of danger: what each says to a person, and where it matters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Danger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """One class of dangerous commands: what it says to a person, and where it matters.
+    """A class of dangerous commands: what it says to a person, where it matters.
 
     ``in_sandbox``: it is asked about in a sandbox too, since it destroys what the sandbox may write, or acts outside
     of it. ``grantable``: a person may allow it for a session or for good; the others are asked about each time.

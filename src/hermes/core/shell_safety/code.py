@@ -1,4 +1,4 @@
-"""Code that is handed to an interpreter: silent only where it is plain that it computes and prints.
+"""Judge code for an interpreter: only code that plainly computes runs unasked.
 
 Python is parsed; for the others every name in the code must be on a short list. Everything else asks, as code. The same
 rule judges ``python3 -c`` and the tool that runs code.
@@ -87,7 +87,7 @@ _BAD_ATTRIBUTES = names(
 
 
 def judge_python(code: str, leads_out: Callable[[str], bool], imports: Callable[[str], None]) -> bool:
-    """Whether a piece of Python only computes, prints and touches files of the working folder.
+    """Tell whether Python only computes, prints and uses files of the folder.
 
     ``imports`` is called with every module that is not of the standard library: it may be a file of the folder.
     """
@@ -202,7 +202,7 @@ def _root_name(node: ast.AST) -> str:
 
 
 def _has_plain_arguments(call: ast.Call, leads_out: Callable[[str], bool]) -> bool:
-    """Literals only: what is computed may be any path."""
+    """Tell whether all arguments are literals: a computed one may be any path."""
     import ast
 
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -232,7 +232,7 @@ def _is_plain_open(call: ast.Call, leads_out: Callable[[str], bool]) -> bool:
 
 
 def _is_plain_write(node: ast.Attribute, leads_out: Callable[[str], bool]) -> bool:
-    """``Path('out.txt').write_text``: the path stands there."""
+    """Tell whether the path is a literal, as in ``Path('out.txt').write_text``."""
     import ast
 
     if node.attr not in _WRITES:
@@ -263,7 +263,7 @@ _SUBSTITUTION = re.compile(
 
 
 def is_plain_code(code: str, leads_out: Callable[[str], bool]) -> bool:
-    """Whether code of another language is made of known words only."""
+    """Tell whether code of another language consists of known words."""
     if len(code) > MAX_CODE or "`" in code or leads_out(code):
         return False
     bare = _SUBSTITUTION.sub(" ", code)
@@ -289,7 +289,7 @@ _RISKY_SCRIPT = re.compile(
 
 
 def is_plain_script(code: str, leads_out: Callable[[str], bool]) -> bool:
-    """Whether a script in a file is without what deletes, starts programs or leaves the folder."""
+    """Tell whether a script deletes nothing, runs nothing and stays in its folder."""
     if len(code) > MAX_CODE or "\0" in code or _RISKY_SCRIPT.search(code):
         return False
     return not any(leads_out(text[1:-1]) for text in re.findall(r"'[^'\n]*'|\"[^\"\n]*\"", code))

@@ -1,4 +1,4 @@
-"""Programs that are dangerous by name and options, as a table."""
+"""List the programs that are dangerous by name and options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has(*wanted: str) -> Test:
 
 
 def flag(letters: str, *long: str) -> Test:
-    """A short option, also in a bundle (-rf), or one of its long names (also shortened, as GNU takes them)."""
+    """Test for an option: short, in a bundle (-rf), long, or long and shortened."""
 
     def test(words: Sequence[str]) -> bool:
         for word in words:
@@ -38,7 +38,7 @@ def flag(letters: str, *long: str) -> Test:
 
 
 def first(*wanted: str) -> Test:
-    """The subcommand: the first word that is no option."""
+    """Test the subcommand: the first word that is no option."""
     return lambda words: next((word for word in words if not word.startswith("-")), "") in wanted
 
 

@@ -1,4 +1,4 @@
-"""Which commands only read, which ask first, and which are refused to everybody.
+"""Judge a command line, or a piece of Python, before it runs.
 
 ``judge`` walks the syntax tree of a command line. To change something outside of the working folder a command must name
 that place, compute a word, or run code. So a program that is not known to only read asks when one of its words names a
@@ -21,7 +21,10 @@ from hermes.core.shell_safety.walk import walk_text
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``refusal``: refused to everybody, with this reason. ``dangers``: to be asked about. Neither: it may run."""
+    """What the judge decided about a command.
+
+    ``refusal``: the reason why everybody is refused. ``dangers``: what a person must approve. Neither: it runs.
+    """
 
     refusal: str = ""
     dangers: tuple[Danger, ...] = ()
@@ -36,11 +39,11 @@ class Verdict:
         return bool(self.dangers) and not self.refusal
 
     def describe(self, words: Texts) -> str:
-        """What a person reads before they decide."""
+        """Say what a person reads before the decision."""
         return self.refusal or words.GAP.join(CLASSES[danger].says(words) for danger in self.dangers)
 
     def subject(self, back_end: str) -> str:
-        """What a standing grant would be for: these kinds of danger on this back end; '' when each is asked about."""
+        """Name what a standing grant would allow; '' if it cannot be granted."""
         if not self.asks or not all(CLASSES[danger].grantable for danger in self.dangers):
             return ""
         return f"terminal/{back_end}: {'+'.join(sorted(self.dangers))}"

@@ -1,4 +1,7 @@
-"""What is known about a command while it is judged: dangers, folders, places, the hard list."""
+"""Collect what is found in a command line: dangers, refusals, files it writes.
+
+The *hard list* is the set of commands that are refused to everybody: deleting the root folder, formatting the disk.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,15 @@ NOWHERE = "\ue0fe"
 """A folder that is not known."""
 
 Resolve = Callable[[str], str]
-"""The real path of a path, links followed."""
+"""Return the real path of a path, with links followed."""
 Read = Callable[[str], str | None]
-"""A file as text; None where there is none. A text with a NUL stands for a file that cannot be judged."""
+"""Return a file as text; None if there is none. A text with a NUL stands for a file that cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
+    """Where a command would run, and how its files are looked up."""
+
     folder: str
     workspace: str
     home: str
@@ -42,7 +47,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class FoldersAfter:
-    """The folders in which a command may leave its shell: when it succeeded, and when it failed."""
+    """The folders that a shell may be in after a command: on success, on failure."""
 
     ok: frozenset[str]
     fail: frozenset[str]
@@ -72,7 +77,10 @@ WalkText = Callable[
 
 
 class Judging:
-    """``walk`` judges one parsed text: it knows the commands, which in turn need this class."""
+    """The findings about one command line.
+
+    ``walk`` judges a parsed text. It is handed in because it imports the commands, which import this class.
+    """
 
     def __init__(self, site: Site, walk: WalkText, *, is_trial: bool = False) -> None:
         self._walk = walk
@@ -90,7 +98,7 @@ class Judging:
         self._trials = 0
 
     def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> FoldersAfter:
-        """Judge a whole command line, one handed to another shell included."""
+        """Judge a whole command line, or a text that another shell would run."""
         if depth > DEEPEST:
             self.ask(Danger.UNJUDGED)
             return FoldersAfter(folders, folders)
@@ -124,7 +132,10 @@ class Judging:
             self.ask(Danger.SECRETS)
 
     def _rough(self, command: str, folders: frozenset[str]) -> None:
-        """Look for the hard list in a text that was not understood, with quotes taken away and braces spread."""
+        """Look for the hard list in a text that was not understood.
+
+        Quotes are removed and braces expanded.
+        """
         plain = re.sub(r"\\\n", "", command)
         for piece in re.split(r"[;&|\n()`]|\bthen\b|\bdo\b|\belse\b", plain)[:500]:
             if len(piece) > 2_000 or not _HARD_NAME.search(piece):
@@ -142,7 +153,7 @@ class Judging:
     # Places
 
     def paths(self, text: str, folders: frozenset[str]) -> list[str]:
-        """Where a path leads from each folder it may be read in, as its text says."""
+        """Return where a path leads from each folder, without following links."""
         if text.startswith("~"):
             first, slash, rest = text.partition("/")
             base = (self._site.home or "~") if first == "~" else first
@@ -152,7 +163,7 @@ class Judging:
         return [f"{folder}/{text}" if folder else text for folder in folders]
 
     def is_inside(self, path: str) -> bool:
-        """Whether a path leads into the workspace, by its text and by the links on its way."""
+        """Tell whether a path leads into the workspace, by its text and its links."""
         if not lies_in(normal(path), self._site.workspace):
             return False
         if self._site.resolve is None or not path.startswith("/"):
@@ -165,7 +176,7 @@ class Judging:
             return False
 
     def real(self, path: str) -> str:
-        """The real path; NOWHERE where it cannot be told."""
+        """Return the real path, or NOWHERE if it cannot be resolved."""
         if self._site.resolve is None:
             return normal(path)
         try:
@@ -174,7 +185,7 @@ class Judging:
             return NOWHERE
 
     def leads_out(self, text: str) -> bool:
-        """Whether a text names a place outside of the workspace, or one that needs a question."""
+        """Tell whether a text names a place outside, or one that needs a question."""
         folders = frozenset({self._site.folder})
         if len(text) < 300 and not re.search(r"\s", text) and places.runs_by_itself(normal(text), self._site.home):
             return True
@@ -198,7 +209,7 @@ class Judging:
         return word.globs and places.globs_secret(text)
 
     def written(self, path: str, *, may_be_temporary: bool = False) -> None:
-        """Something is written to this place."""
+        """Record that the command writes to this path."""
         self.changes()
         place = normal(path)
         self._written.add(place)
@@ -218,6 +229,7 @@ class Judging:
             self.softly_written(path, may_be_temporary=may_be_temporary)
 
     def softly_written(self, path: str, *, may_be_temporary: bool = False) -> None:
+        """Ask about a path that a program may write to; no path here is refused."""
         place = normal(path)
         folder = posixpath.dirname(place)
         if self._wrote_links and folder not in ("", self._site.folder, self._site.workspace):
@@ -243,6 +255,7 @@ class Judging:
     # The hard list
 
     def hard(self, program: str, words: Sequence[Word], folders: frozenset[str]) -> None:
+        """Refuse a command of the hard list."""
         texts = [word.text for word in words]
         is_recursive = dangerous.recursive(texts)
         named = [word for word in words if not word.text.startswith("-")]
@@ -290,15 +303,8 @@ class Judging:
                     self.ask(Danger.DELETE_ALL)
 
     def _found_and_deleted(self, words: Sequence[Word], folders: frozenset[str]) -> None:
-        starts = []
-        for word in words:
-            if word.text.startswith(("-", "(", "!")):
-                if word.text in ("-H", "-L", "-P") or word.text.startswith(("-O", "-D")):
-                    continue
-                break
-            starts.append(word)
         narrowed = any(word.text in _NARROWS_FIND for word in words)
-        for word in starts or (Word("."),):
+        for word in find_starts(words):
             for place in map(normal, self.paths(word.text, folders)):
                 if not narrowed and places.is_root(place):
                     self.refuse(f"It deletes all of {place}, which this machine needs to run.")
@@ -314,7 +320,7 @@ class Judging:
                     self.refuse(f"It changes the permissions of all of {place}, after which nothing would run.")
 
     def _is_all(self, place: str, word: Word, folders: frozenset[str]) -> bool:
-        """The whole folder it works in, one above it, or a home."""
+        """Tell whether a path is the whole working folder, a folder above it, or a home."""
         text = word.text.rstrip("/")
         if text in (".", "..", "*", "./*", "~", "~/*", ".*", "./.*") or re.fullmatch(r"(\.\./?)+\*?", text):
             return True
@@ -342,7 +348,10 @@ class Judging:
             self.ask(Danger.CODE)
 
     def script(self, path: str, depth: int, folders: frozenset[str], *, is_shell: bool) -> None:
-        """A file that is run: a shell script is read and judged, everything else is code."""
+        """Judge a file that the command runs.
+
+        A shell script is read; every other file counts as code.
+        """
         self.changes()
         self._scripts += 1
         place = normal(path)
@@ -367,7 +376,7 @@ class Judging:
             self.ask(Danger.CODE)
 
     def code_file(self, path: str) -> None:
-        """A file of code for an interpreter, as far as it can be read."""
+        """Judge a file of code for an interpreter, if it can be read."""
         self.changes()
         place = normal(path)
         if place in self._written or self._wrote_files or not self.is_inside(path):
@@ -378,7 +387,7 @@ class Judging:
             self.ask(Danger.CODE)
 
     def module(self, name: str) -> None:
-        """A module of Python: a file of the folder by that name is code that runs."""
+        """Judge a Python module: a file of that name in the folder is code that runs."""
         path = name.replace(".", "/")
         for folder in {self._site.folder, self._site.workspace}:
             for file in (f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py"):
@@ -388,7 +397,10 @@ class Judging:
         self._wrote_files = True
 
     def may_set(self, name: str) -> bool:
-        """Whether this variable may be set here: a virtual environment is made to change where programs are found."""
+        """Tell whether this variable may be set here.
+
+        ``activate`` of a virtual environment sets PATH.
+        """
         return self._is_activation and name in ("PATH", "PS1", "PYTHONHOME")
 
     def wrote_links(self) -> None:
@@ -399,7 +411,7 @@ class Judging:
         self._written.add(normal(path))
 
     def trial(self, words: Sequence[Word], folders: frozenset[str], depth: int) -> None:
-        """A program that is not known may run these words: what nobody may do is asked about, not refused."""
+        """Ask if these words, run by an unknown program, would be refused."""
         self._trials += 1
         if self._is_trial or self._trials > MAX_TRIALS:
             return
@@ -429,7 +441,7 @@ class Judging:
 
 
 def name_word(judging: Judging, word: Word, folders: frozenset[str], program: str) -> None:
-    """A word that names a place, whatever the program."""
+    """Ask about a word that names our home or a secret file, whatever the program."""
     text = word.plain()
     if places.HERMES.search(text) or (word.globs and places.globs_hermes(text)):
         judging.ask(Danger.HERMES_HOME)
@@ -438,7 +450,7 @@ def name_word(judging: Judging, word: Word, folders: frozenset[str], program: st
 
 
 def normal(path: str) -> str:
-    """A path without ``.``, ``..`` and doubled slashes, by its text."""
+    """Return a path without ``.``, ``..`` and doubled slashes, by its text."""
     if not path:
         return ""
     if path.startswith("/"):
@@ -460,8 +472,23 @@ def some(texts: Iterable[str]) -> list[str]:
     return list(islice(texts, 64))
 
 
+def find_starts(words: Sequence[Word]) -> list[Word]:
+    """Return the folders that ``find`` starts from."""
+    found = []
+    for word in words:
+        if word.text.startswith(("-", "(", "!")):
+            if word.text in ("-H", "-L", "-P") or word.text.startswith(("-O", "-D")):
+                continue
+            break
+        found.append(word)
+    return found or [Word(".")]
+
+
 def is_plain_name(word: Word) -> bool:
-    """Whether a word, with all that a pattern in it may match, is no option and stays below its folder."""
+    """Tell whether a word is no option and stays below its folder.
+
+    The same must hold for all that a pattern in it may match.
+    """
     text = word.text
     if not word.is_tame or text.startswith(("-", "/", "~")) or ".." in text:
         return False
@@ -473,7 +500,7 @@ def is_plain_name(word: Word) -> bool:
 
 
 def option_text(words: Sequence[Word], *wanted: str) -> str:
-    """The value of an option, behind it or in the same word."""
+    """Return the value of an option: the next word, or the rest of the same word."""
     for number, word in enumerate(words):
         if word.text in wanted and number + 1 < len(words):
             return words[number + 1].text
@@ -495,7 +522,7 @@ _UPWARD = re.compile(
 
 
 def path_tokens(text: str) -> list[str]:
-    """What in a text reads like a path that may lead out: absolute, of a home, or upwards."""
+    """Find paths in a text that may lead out: absolute, of a home, or upwards."""
     if "/" not in text and "~" not in text and ".." not in text:
         return []
     if len(text) > 20_000:
@@ -508,7 +535,6 @@ def path_tokens(text: str) -> list[str]:
 
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)[^\s\"']*")
 _ACTIVATION = re.compile(r"/[\w.-]*env[\w.-]*/bin/activate$")
-_EVALUATES = 'eval "$_OLD"'
 _GLOB_MARKS = "*?["
 _TEMPORARY = re.compile(r"^/tmp/[^/]+\.\w+$")
 _SHELL_LINE = re.compile(r"#!\s*\S*?(?:env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|z|k|a)?sh\b")
@@ -521,7 +547,7 @@ _SHOWS_NO_CONTENT = names("ls stat test [ [[ touch mkdir cd file du git rm basen
 
 
 def before_pattern(path: str) -> str:
-    """The part of a path before the first part that is a pattern."""
+    """Return the part of a path before its first pattern."""
     kept = []
     for part in path.split("/"):
         if any(mark in part for mark in _GLOB_MARKS):

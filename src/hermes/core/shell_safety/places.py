@@ -1,6 +1,6 @@
-"""Places in the file system that need a question: who writes there, or reads there, decides more than one file.
+"""List the files that need a question before a tool writes or reads them.
 
-One list for all tools: the commands, ``write_file``, ``patch`` and skills look here.
+One list for all tools: commands, ``write_file``, ``patch`` and skills use it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _keys: re.Pattern[str] | None = None
 
 
 def runs_by_itself(path: str, home: str = "") -> bool:
-    """Whether what is written to this file runs later without anybody's word."""
+    """Tell whether another program runs or obeys this file without a question."""
     global _runs
     if _runs is None:
         _runs = _compiled(_RUNS_BY_ITSELF)
@@ -95,7 +95,7 @@ def runs_by_itself(path: str, home: str = "") -> bool:
 
 
 def holds_keys(path: str) -> bool:
-    """Whether this file holds keys or decides who gets in."""
+    """Tell whether this file holds keys or decides who may log in."""
     global _keys
     if _keys is None:
         _keys = _compiled(_HOLDS_KEYS)
@@ -126,12 +126,12 @@ HERMES = re.compile(r"(^|[/\s'\"=:(~,])\.hermes($|[/\s'\"\\):;,*])|HERMES_HOME",
 
 
 def is_secret(place: str) -> bool:
-    """Whether this file is of a kind that holds keys or passwords."""
+    """Tell whether this file is of a kind that holds keys or passwords."""
     return bool(SECRET_FILES.search(place)) and not NO_SECRETS.search(place)
 
 
 def globs_secret(text: str) -> bool:
-    """Whether a pattern may name a file of secrets: a part that starts with a dot, or is one of their names."""
+    """Tell whether a pattern may name a file of secrets."""
     for part in text.split("/"):
         if not any(mark in part for mark in "*?["):
             continue
@@ -151,7 +151,7 @@ def globs_hermes(text: str) -> bool:
 
 
 def is_root(place: str) -> bool:
-    """The root folder or one this machine cannot run without, or all that is in it; a pattern may name it too."""
+    """Tell whether this is a folder that the machine needs, or all its content."""
     if not place.startswith("/"):
         return False
     bare = place

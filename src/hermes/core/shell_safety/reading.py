@@ -18,7 +18,10 @@ Test = Callable[[Sequence[Word]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """``short`` and ``long``: options that do more than read. ``only``: whether the words as a whole only read."""
+    """A program that only reads.
+
+    ``short`` and ``long``: options that do more than read. ``only``: tells whether the words as a whole only read.
+    """
 
     short: str = ""
     long: tuple[str, ...] = ()
@@ -165,7 +168,7 @@ _IP_CHANGES = r"add|a|del|delete|d|set|flush|f|change|chg|replace|exec|append|up
 
 
 def only_reads(program: str, words: Sequence[Word]) -> bool:
-    """Whether a program with these words is known to change nothing."""
+    """Tell whether a program with these words is known to change nothing."""
     if (
         len(words) == 1
         and words[0].text in ("--version", "--help", "-V", "-version")
@@ -185,7 +188,7 @@ def only_reads(program: str, words: Sequence[Word]) -> bool:
 
 
 def _options(words: Sequence[Word]) -> list[Word]:
-    """The words that may be options: all before a ``--``."""
+    """Return the words that may be options: all before a ``--``."""
     found = []
     for word in words:
         if word.text == "--":
@@ -218,7 +221,10 @@ def _all_options(words: Sequence[Word], pattern: str) -> bool:
 
 
 def _is_verb(words: Sequence[Word], verbs: frozenset[str]) -> bool:
-    """Whether the first word is one of these: an option before it may take a value that looks like a verb."""
+    """Test the first word; no option may stand before it.
+
+    An option may take a value that looks like a verb.
+    """
     return bool(words) and words[0].is_known and words[0].text in verbs
 
 
@@ -244,7 +250,7 @@ _SED_COMMAND = re.compile(
 
 
 def is_plain_sed(script: str) -> bool:
-    """Whether a script only edits: no ``w``, ``e``, ``r`` or anything that is not understood here."""
+    """Tell whether a sed script only edits: no ``w``, ``e``, ``r``, nothing unknown."""
     at = 0
     while at < len(script):
         found = _SED_COMMAND.match(script, at)
@@ -255,7 +261,7 @@ def is_plain_sed(script: str) -> bool:
 
 
 def sed_scripts(words: Sequence[Word]) -> list[Word] | None:
-    """The scripts among the words of sed; None where an option is not understood."""
+    """Return the scripts among the words of sed; None if an option is not understood."""
     scripts: list[Word] = []
     rest: list[Word] = []
     at = 0
@@ -332,7 +338,7 @@ def _is_reading_awk(words: Sequence[Word]) -> bool:
 
 
 def is_plain_awk(program: str) -> bool:
-    """Whether a program neither runs others nor writes files. Comparisons outside of print stay allowed."""
+    """Tell whether an awk program runs no program and writes no file."""
     bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', program)
     bare = re.sub(r"\|\|", " or ", bare)
     return not _AWK_DOES.search(bare)

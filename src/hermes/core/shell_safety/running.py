@@ -1,4 +1,4 @@
-"""Programs that run other programs: which of their words are the command."""
+"""List programs that run other programs, and find the command among their words."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ DETACHERS = names(
     "ctr crictl "
     "nerdctl xdotool ydotool wmctrl xdg-open gtk-launch gio open osascript launchctl"
 )
-"""Programs with which work leaves the process tree of its command, where nobody sees or ends it."""
+"""Programs that start work outside of the process tree of the command, where nothing ends it."""
 
 DANGEROUS_NAMES = names(
     "rm rmdir unlink shred srm dd mkfs mke2fs wipefs find chmod chown chgrp chattr mv cp tee ln truncate sh bash "
@@ -177,7 +177,7 @@ PLAIN_VALUES = frozenset({"", "cat", "less", "more", "true", ":", "gcc", "g++", 
 
 
 def behind(program: str, words: Sequence[Word]) -> Sequence[Word] | None:
-    """The command a wrapper runs; None where an option could not be told from the command."""
+    """Return the command that a wrapper runs; None if an option is not known."""
     takes_value, leading = WRAPPERS[program]
     if program in NEEDS_RUN:
         if not words or words[0].text not in ("run", "exec", "x", "stat", "record"):

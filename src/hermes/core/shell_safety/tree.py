@@ -1,4 +1,4 @@
-"""Parse a command line with the grammar of bash, and distrust the tree where bash could read the text differently.
+"""Parse a command line, and reject trees that bash may read differently.
 
 The grammar is an approximation of bash. So a tree counts only if every byte of the text is in a node or is plain white
 space, and if no word holds a character that bash would not leave in a word. Everything else is "not understood", and
@@ -8,7 +8,7 @@ the judge asks.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes.core.dataclasses import dataclass
 
@@ -29,7 +29,10 @@ ODD = "\ue0ff"
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """``root`` is None where the text was not parsed at all. ``is_sound``: bash certainly reads it in the same way."""
+    """A parsed text.
+
+    ``root`` is None if the text was not parsed at all. ``is_sound``: bash certainly reads it in the same way.
+    """
 
     root: Node | None
     source: bytes
@@ -39,6 +42,7 @@ class Parsed:
 
 
 def parse(text: str) -> Parsed:
+    """Parse a text, and check that bash would read it in the same way."""
     is_odd = bool(CONTROL.search(text) or PRIVATE.search(text))
     clean = PRIVATE.sub("?", CONTROL.sub(ODD, text)) if is_odd else text
     clean = _DASH.sub(r"\1\\-", clean)
@@ -80,7 +84,7 @@ CUT_CHARACTERS = 1_000
 
 
 def _cut_documents(text: str) -> tuple[str, dict[int, str]]:
-    """Take long quoted here-documents out: nothing in them is syntax, and files of many kilobytes are written so."""
+    """Cut long quoted here-documents out of a text: nothing in them is syntax."""
     if len(text) < CUT_CHARACTERS:
         return text, {}
     kept: list[str] = []
@@ -174,28 +178,28 @@ def _is_sound(root: Node, source: bytes) -> bool:
 
 
 def _is_in_loop_head(node: Node) -> bool:
-    """Blanks may stand around the = in ``for ((i = 0; …))``."""
+    """Tell whether a node is in ``for ((i = 0; …))``: blanks are allowed there."""
     return node.parent is not None and node.parent.type == "c_style_for_statement"
 
 
 def _is_sound_leaf(kind: str, node: Node, source: bytes) -> bool:
     match kind:
         case "word" | "variable_name" | "number" | "file_descriptor" | "test_operator" | "special_variable_name":
-            return _WORD.fullmatch(_text(node, source)) is not None
+            return _WORD.fullmatch(text_of(node, source)) is not None
         case "string_content":
-            return _CONTENT.fullmatch(_text(node, source)) is not None
+            return _CONTENT.fullmatch(text_of(node, source)) is not None
         case "raw_string":
-            text = _text(node, source)
+            text = text_of(node, source)
             return len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]
         case "ansi_c_string":
-            return _ANSI_C.fullmatch(_text(node, source)) is not None
+            return _ANSI_C.fullmatch(text_of(node, source)) is not None
         case "comment":
             before = source[node.start_byte - 1 : node.start_byte]
             return before in (b"", b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")") and b"\n" not in _bytes(
                 node, source
             )
         case "regex" | "extglob_pattern":
-            return _HIDES.search(_text(node, source)) is None
+            return _HIDES.search(text_of(node, source)) is None
         case "string":
             return _bytes(node, source) == b'""'
         case "heredoc_start" | "heredoc_end" | "heredoc_body" | "heredoc_content":
@@ -208,12 +212,12 @@ _START = re.compile(r"""(['"]?)(\w+)\1""")
 
 
 def _is_sound_document(node: Node, source: bytes) -> bool:
-    """The body starts on the next line and ends at the first line that is the delimiter: look it up line by line."""
+    """Check that a here-document ends at the first line that is its delimiter."""
     start = next((one for one in node.children if one.type == "heredoc_start"), None)
     end = next((one for one in node.children if one.type == "heredoc_end"), None)
     if start is None or end is None:
         return False
-    name = _START.fullmatch(_text(start, source))
+    name = _START.fullmatch(text_of(start, source))
     line_end = source.find(b"\n", start.end_byte)
     if name is None or line_end < 0:
         return False
@@ -237,21 +241,12 @@ def _bytes(node: Node, source: bytes) -> bytes:
     return source[node.start_byte : node.end_byte]
 
 
-def _text(node: Node, source: bytes) -> str:
-    return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-
-def text_of(node: Any, source: bytes) -> str:
-    return _text(node, source)
-
-
-def is_quoted_document(node: Node, source: bytes) -> bool:
-    start = next(one for one in node.children if one.type == "heredoc_start")
-    return _text(start, source)[:1] in ("'", '"')
+def text_of(node: Node, source: bytes) -> str:
+    return _bytes(node, source).decode("utf-8", "replace")
 
 
 def document_text(node: Node, parsed: Parsed) -> str:
-    """The body of a here-document as it stands in the text."""
+    """Return the body of a here-document as the text has it."""
     cut = parsed.documents.get(node.start_byte)
     if cut is not None:
         return cut

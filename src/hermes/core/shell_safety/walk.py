@@ -1,4 +1,4 @@
-"""Walk the tree of a command line: one command after the other, with the folders and variables it would have."""
+"""Walk the tree of a command line, tracking folders and variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_NESTING = 60
 
 
 class Walk:
-    """One text: its tree, its variables, and the commands in it one after the other."""
+    """The walk through one text: its tree, its variables and its commands."""
 
     def __init__(self, judging: Judging, parsed: tree.Parsed, text: str, depth: int, feed: Feed) -> None:
         self._judging = judging
@@ -127,7 +127,7 @@ class Walk:
         return ends
 
     def _list(self, node: Node, folders: frozenset[str], feed: Feed) -> FoldersAfter:
-        """``a && b || c``: the tree leans to the left, as deep as the list is long."""
+        """Judge ``a && b || c``: the tree leans to the left, as deep as the list is long."""
         items: list[tuple[str, Node]] = []
         current: Node = node
         while current.type == "list":
@@ -210,7 +210,7 @@ class Walk:
             self._variables.set(self._text(name), TAME if is_tame else UNKNOWN)
 
     def _function(self, node: Node, folders: frozenset[str]) -> FoldersAfter:
-        """A function may be called from anywhere, with any words."""
+        """Judge the body of a function, which may be called in any folder with any words."""
         before = self._variables.copy()
         inner = folders | {NOWHERE} if self._moves else folders
         for child in node.children:
@@ -259,7 +259,7 @@ class Walk:
         return ends
 
     def _document(self, redirect: Node, folders: frozenset[str], extra: list[Word], after: list[Node]) -> Feed:
-        """A here-document: its text, and what follows on the line of its start."""
+        """Judge a here-document and the rest of the line on which it starts."""
         body = tree.document_text(redirect, self._parsed)
         for child in redirect.children:
             if child.type == "file_redirect":
@@ -277,7 +277,7 @@ class Walk:
         return Feed(is_piped=True, text=body if is_quoted or "$" not in body else None)
 
     def _document_body(self, redirect: Node) -> None:
-        """Judge what runs inside a here-document; what the tree does not show there is not understood."""
+        """Judge the substitutions in a here-document; ask if the tree lacks one."""
         body = next((one for one in redirect.children if one.type == "heredoc_body"), None)
         if body is None:
             self._judging.ask(Danger.UNJUDGED)
@@ -299,7 +299,10 @@ class Walk:
         return Feed(is_piped=True, text=" ".join(word.text for word in words) if is_known else None)
 
     def _extra_words(self, redirect: Node) -> list[Word]:
-        """``rm >log -rf x``: the grammar takes the words behind a redirection for more of its targets."""
+        """Return the words behind a redirection (``rm >log -rf x``).
+
+        The grammar takes them for further targets.
+        """
         found = redirect.children_by_field_name("destination")
         return [word for child in found[1:] for word in self._words.words(child)]
 
@@ -333,7 +336,7 @@ class Walk:
     # Substitutions
 
     def _inside(self, node: Node) -> str:
-        """Judge what runs in a substitution. The mark says what is known of its output."""
+        """Judge a substitution; return a mark for what is known about its output."""
         text = self._text(node)
         folders = self._here
         before = self._variables.copy()
@@ -421,7 +424,7 @@ class Walk:
         return name, value
 
     def _exported(self, name: str, value: str, folders: frozenset[str]) -> None:
-        """A value that a program gets in its environment may be the place it writes to."""
+        """Judge a variable of a program's environment: the program may write there."""
         for token in path_tokens(value):
             for path in self._judging.paths(token, folders):
                 if not self._judging.is_inside(path) and not _READ_MOSTLY.match(path):
@@ -484,7 +487,7 @@ def walk_text(
 
 
 def literal_output(words: Sequence[Word], feed: Feed) -> str | None:
-    """What echo or printf writes, where that is plain."""
+    """Return what ``echo`` or ``printf`` prints, if that is certain."""
     program, *rest = (word.text for word in words)
     if program not in ("echo", "printf") or not all(word.is_known for word in words):
         return feed.text if program == "cat" and len(words) == 1 else None

@@ -1,4 +1,4 @@
-"""What a word of a command line becomes: quotes, braces, variables, and what cannot be known about it.
+"""Expand the words of a command line as bash does: quotes, braces and variables.
 
 Characters that were quoted are moved into a private range, so that later steps (braces, splitting, patterns) see only
 those that mean something; ``plain`` moves them back. A part whose value is not known is one mark.
@@ -35,7 +35,10 @@ _SHOW = {0xE100 + number: one for number, one in enumerate(_SPECIAL)}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as the program gets it. ``text`` may hold marks; ``globs``: it is a pattern for file names."""
+    """A word as the program receives it.
+
+    ``text`` may hold marks; ``globs``: it is a pattern for file names.
+    """
 
     text: str
     globs: bool = False
@@ -47,17 +50,17 @@ class Word:
 
     @property
     def is_tame(self) -> bool:
-        """Whether all that is not known about it is harmless: no option, no other folder."""
+        """Tell whether the unknown parts are harmless: no option, no other folder."""
         return SPLITS not in self.text and UNKNOWN not in self.text
 
     def may_be_option(self) -> bool:
-        """Whether an option could stand here, as far as is known."""
+        """Tell whether the word may turn out to be an option."""
         if SPLITS in self.text:
             return True
         return self.text[:1] in ("-", UNKNOWN) or (self.globs and self.text[:1] in "*?[")
 
     def plain(self) -> str:
-        """The text without marks, for patterns that look for names."""
+        """Return the text without marks, for patterns that look for names."""
         return _MARKS.sub("", self.text)
 
 
@@ -67,7 +70,10 @@ NUMERIC = frozenset("?#$!")
 
 
 def places(text: str) -> Counter[str]:
-    """How often each name stands where it could get a value: not behind a $, and in ``printf -vNAME`` too."""
+    """Count the places where each name could get a value.
+
+    A name behind a ``$`` is not counted; one in ``printf -vNAME`` is.
+    """
     found: Counter[str] = Counter()
     for name in NAME.findall(text):
         found.update([name] if name[0] != "-" else [name[at:] for at in range(2, min(len(name), 12))])
@@ -77,7 +83,7 @@ def places(text: str) -> Counter[str]:
 
 
 class Variables:
-    """What variables hold, as far as the text says. A name that gets a value in two places is not known."""
+    """The values of variables. A name that gets a value in two places is not known."""
 
     def __init__(self, text: str, home: str, folder: str, *, is_hopeful: bool = False) -> None:
         self._is_hopeful = is_hopeful
@@ -101,14 +107,11 @@ class Variables:
     def forget(self, name: str) -> None:
         self._values.pop(name, None)
 
-    def is_assigned(self, name: str) -> bool:
-        return name in self._values or self._places[name] > 0
-
     def copy(self) -> dict[str, str]:
         return dict(self._values)
 
     def leave(self, before: dict[str, str]) -> None:
-        """End a part that may not run, or runs in another shell: what was set in it is not known any more."""
+        """Forget values set since ``before``: that part may run in another shell."""
         if self._is_hopeful:
             return
         for name in [name for name, value in self._values.items() if before.get(name) != value]:
@@ -121,7 +124,7 @@ class Variables:
 
 
 class Words:
-    """Turn the nodes of a tree into words. ``inside`` is called with every substitution that is met."""
+    """Turns nodes of a tree into words. ``inside`` is called for every substitution."""
 
     def __init__(self, source: bytes, variables: Variables, inside: Callable[[Node], str]) -> None:
         self._source = source
@@ -131,7 +134,7 @@ class Words:
         """Whether a value is expanded as a prompt, in which commands run."""
 
     def words(self, node: Node) -> list[Word]:
-        """The words that one word of the text becomes."""
+        """Return the words that one word of the text becomes."""
         raw = self._raw(node, 0)
         if not raw:
             return [Word("", is_quoted=True)] if node.type != "expansion" and node.type != "simple_expansion" else []
@@ -147,12 +150,12 @@ class Words:
         ]
 
     def value(self, node: Node) -> str:
-        """The value in an assignment: never split, never a pattern."""
+        """Return the value of an assignment, which is never split and never a pattern."""
         raw = self._raw(node, 0)
         return _show(raw).replace(SPLITS, UNKNOWN)
 
     def arithmetic(self, node: Node) -> None:
-        """Look through an expression for what runs in it."""
+        """Judge the substitutions in an expression."""
         self._raw(node, 0)
 
     def _raw(self, node: Node, depth: int) -> str:
@@ -288,7 +291,7 @@ _ANSI = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0
 
 
 def ansi_c(text: str) -> str:
-    """The value of $'…'."""
+    """Return the value of ``$'…'``."""
 
     def one(match: re.Match[str]) -> str:
         found = match[1]
@@ -307,7 +310,7 @@ _SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))
 
 
 def braces(text: str, depth: int = 0) -> Iterator[str]:
-    """``/{bin,etc}`` is two words, ``{a{b,c},d}`` three and ``{1..9}`` nine."""
+    """Expand braces: ``{a{b,c},d}`` is three words, ``{1..9}`` nine."""
     found = _first_braces(text)
     if found is None or depth > 12:
         yield text
@@ -320,7 +323,7 @@ def braces(text: str, depth: int = 0) -> Iterator[str]:
 
 
 def _first_braces(text: str) -> tuple[int, int, list[str]] | None:
-    """The leftmost braces that mean several words: where they stand, and what they offer."""
+    """Return the leftmost braces that mean several words: start, end and choices."""
     found: tuple[int, int, list[int]] | None = None
     opened: list[tuple[int, list[int]]] = []
     for at, character in enumerate(text):

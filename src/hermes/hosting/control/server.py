@@ -298,9 +298,9 @@ def _take_requests(folder: str, seen: int, device: int, tools: ToolProcesses) ->
 
 
 def _take_one(entry: os.DirEntry[str], device: int, tools: ToolProcesses) -> list[_Request]:
-    """Take one request out of the folder. Its writer holds a lock on it, by which the kernel says who that is.
+    """Take one request out of the folder. The kernel names the process that holds its lock.
 
-    A file system that another program serves would say what that program likes: only files on the home's own count.
+    Only files on the home's own file system count: one that another program serves could name any process.
     """
     try:
         age = time.time() - entry.stat(follow_symlinks=False).st_mtime

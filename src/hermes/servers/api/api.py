@@ -53,8 +53,8 @@ WORK = frozenset(
 
 READING = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 FROM_A_TOOL = (
-    "This request comes from a command of the agent, or from a process that cannot be told from one, and the agent "
-    "cannot answer its own questions or change its own gateway. Do this in a chat, or from a program that you started."
+    "This request comes from a command of the agent, or from a process whose origin is not known. The agent cannot "
+    "answer its own questions or change its gateway. Answer in a chat, or send it from a program that you started."
 )
 
 

@@ -1,7 +1,7 @@
 """`/api/approvals`: the questions the agent waits for, and their answers, with the role of the key that answers.
 
-A key of a user sees and answers what was asked of it; what touches the host takes a named key of an admin or the owner.
-The default key, which stands in a file, may deny it.
+A user's key sees and answers its own questions; what touches the host needs a named key of an admin or the owner. The
+default key is stored in a file and may only deny it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from hermes.store.db import Tx
 from hermes.store.turns import tool_calls
 
 NO_SECOND_FACTOR = (
-    "The default key stands in a file that the agent's own commands can read, so that it cannot approve what touches "
-    "the machine. Answer in a chat, in a terminal (hermes approvals approve {code}), or with a named key, which is "
-    "shown once and stored nowhere (hermes api-key create NAME --role admin)."
+    "The default key cannot approve what touches the machine: it stands in a file that the agent's own commands can "
+    "read. Answer in a chat, in a terminal (hermes approvals approve {code}), or with a named key, which is shown "
+    "once and stored as a hash (hermes api-key create NAME --role admin)."
 )
 
 

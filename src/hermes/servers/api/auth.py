@@ -43,14 +43,14 @@ class ApiKeys:
         self._reading = asyncio.Lock()
 
     def forget(self) -> None:
-        """A key was made or revoked: accept no named key before the store was read again."""
+        """Read the store again before the next named key: one was made or revoked."""
         self._asked_at = self._read_at = None
 
     async def who(self, token: str) -> Caller | None:
-        """The caller this key stands for, or None.
+        """Return the caller with this key, or None.
 
-        Raises ApiError while the store has not answered for so long that no named key can be trusted. The default key
-        does not depend on the store.
+        Raises ApiError if the store has not answered for too long to trust a named key. The default key does not depend
+        on the store.
         """
         if not token.isprintable():
             return None  # bytes that are no text: aiohttp hands them on as halves of characters

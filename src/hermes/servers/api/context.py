@@ -26,9 +26,9 @@ LONGEST_NAME = 256
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the API key that was shown, its role and its id. Put there by the middleware.
+    """The API key of a request, with its role and id; the middleware sets it.
 
-    Whatever a key leaves behind hangs on its id. The name is for people to read: it may be used again for another key.
+    A key's data belongs to its id. The name is for people, and may be used again for another key.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Caller:
 
     @property
     def label(self) -> str:
-        """How people read of this key."""
+        """Name the key as people read it."""
         return f"key:{self.name}"
 
     @property
     def stands_in_file(self) -> bool:
-        """Whether the agent's own commands may have read this key: the default one is kept in the home or in `.env`."""
+        """Tell whether the agent's commands may have read this key: the default key is in a file."""
         return self.name == DEFAULT_NAME
 
     @property
@@ -55,9 +55,9 @@ class Caller:
 
     @property
     def person(self) -> str:
-        """The person part of its sessions' keys: two keys that choose the same session id never meet in it.
+        """Return the person part of its session keys: two keys never share a session by its name.
 
-        Sessions of the default key have none, as before there were other keys.
+        Sessions of the default key have none, as in releases with one key.
         """
         return "" if self.sender_id == DEFAULT_SENDER else self.sender_id
 

@@ -31,7 +31,7 @@ def routes(parts: ApiParts) -> RouteAdder:
 
 
 def in_short(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """State and counts, and nothing else: anybody may read this, so no account and no platform is named."""
+    """Return state and counts without names of accounts or platforms: this needs no key."""
     return {
         "status": "degraded" if troubles(snapshot) else "ok",
         "gateway_state": snapshot.get("state", "running"),

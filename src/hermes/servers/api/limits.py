@@ -1,4 +1,4 @@
-"""Limits for each key, and for wrong keys of each address: who asks too much is told when to come again."""
+"""Limit the requests of each key, and the wrong keys of each address."""
 
 from __future__ import annotations
 
@@ -145,9 +145,8 @@ class _WrongKeysOfAddress:
 class WrongKeys:
     """Counts the wrong keys of each address.
 
-    The address is the one that the connection comes from. Headers such as X-Forwarded-For are anybody's to write, so
-    they do not count; behind a proxy all clients share one address. Nobody is locked out by that, because a right key
-    is accepted whatever its address did before.
+    The address is that of the connection. Anybody can write X-Forwarded-For and similar headers, so they do not count;
+    behind a proxy all clients share one address. A right key is always accepted, so this locks nobody out.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -169,11 +168,14 @@ class WrongKeys:
         may_come, seconds = known.pace.wait(now, WRONG_KEYS_PER_MINUTE, 0.0)
         if may_come:
             return None
-        return too_many("Too many wrong API keys came from this address; this one is wrong too.", seconds)
+        return too_many(
+            "Too many wrong API keys came from this address, and this one is wrong too. Check it: hermes api-key list",
+            seconds,
+        )
 
 
 def address_of(remote: str) -> str:
-    """The address that is counted: of IPv6 the network, since one client has a whole one."""
+    """Return the address to count: for IPv6 the network, since one client has a whole one."""
     try:
         address = ipaddress.ip_address(remote.partition("%")[0])
     except ValueError:

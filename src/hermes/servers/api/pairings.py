@@ -1,7 +1,7 @@
-"""`/api/pairings`: who would like to talk, who was let in, and the word about it. For admins and the owner.
+"""`/api/pairings`: list pairing requests and decide them. For admins and the owner.
 
-An answer acts in the running gateway at once. Whoever sits behind a key does not sit at the machine, so wrong codes are
-counted here, and nobody becomes the owner this way. The default key, which stands in a file, may refuse and revoke.
+A decision takes effect in the running gateway at once. A key does not prove that its holder is at the machine, so wrong
+codes are counted here, and nobody becomes the owner. The default key, stored in a file, may only refuse and revoke.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from hermes.store.pairings import Pairing, PairingState
 
 STATES = tuple(PairingState)
 NO_SECOND_FACTOR = (
-    "The default key stands in a file that the agent's own commands can read, so that it gives nobody a role. Approve "
-    "in a chat, in a terminal (hermes pairing approve PLATFORM CODE), or with a named key, which is shown once and "
-    "stored nowhere (hermes api-key create NAME --role admin)."
+    "The default key cannot approve a pairing: it stands in a file that the agent's own commands can read. Approve in "
+    "a chat, in a terminal (hermes pairing approve PLATFORM CODE), or with a named key, which is shown once and stored "
+    "as a hash (hermes api-key create NAME --role admin)."
 )
 
 

@@ -74,7 +74,7 @@ def is_network_accessible(host: str, resolve: Resolve = _resolve) -> bool:
 
 
 def is_guessable(key: str) -> bool:
-    """Whether a key is too short, or made of too few different characters, for a port that others can reach."""
+    """Tell whether a key is too short or too uniform for a port that others can reach."""
     return len(key) < MIN_KEY_CHARS or len(set(key)) < MIN_DIFFERENT_CHARS
 
 

@@ -150,7 +150,7 @@ class EventJudge:
         return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command", message
 
     def _may_store(self, source: BatchSource, sender_id: str) -> bool:
-        """Tell whether one more refused event is stored: strangers, alone or as a crowd, do not fill the store."""
+        """Tell whether one more refused event is stored; strangers must not fill the store."""
         now = self._clock.now()
         if not self._kept_of_strangers.has_room(source.account, now):
             return False

@@ -52,7 +52,7 @@ class PairingLockedError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class PairingOffer:
-    """What a stranger is told: their code; their language, and that at home.
+    """The answer to a stranger: the code, the stranger's language and the owner's.
 
     ``owners`` are the chats of the owners themselves, where there is no home channel. ``displaced`` are the oldest
     requests of a full account, which gave way to this one.
@@ -121,13 +121,13 @@ class Pairings:
     # A stranger writes
 
     async def meet(self, message: InboundMessage, account: str) -> None:
-        """Answer a stranger with their code. The owner's home channel hears of each of them once, of a crowd too."""
-        now, door = self._clock.now(), (message.session_key.platform, account)
-        is_crowd = not self._cards.has_room(door, now)
+        """Answer a stranger with a code, and announce the request in the home channel once."""
+        now, source = self._clock.now(), (message.session_key.platform, account)
+        is_crowd = not self._cards.has_room(source, now)
         rows, news = await self._db.write(self._meet, message, account, is_crowd=is_crowd, now=now)
         self._outbox_writer.due(rows)
         if news is not None:
-            self._cards.take(door, now)
+            self._cards.take(source, now)
             self._on_asked(news)
 
     def _meet(
@@ -169,7 +169,7 @@ class Pairings:
         known = next((one for one in waiting if one.user_id == user_id), None)
         if known is not None:
             return PairingOffer(self._code(known), False, language, home_language)
-        # A full list never keeps anybody out: the oldest give way, and whoever lost a place may write again.
+        # A full list keeps nobody out: the oldest requests give way, and their senders may write again.
         pending = [one for one in pairings.pending_of(tx, platform, account) if one.user_id != user_id]
         displaced = pending[: max(0, len(pending) - rules.MAX_WAITING + 1)]
         for one in displaced:
@@ -182,14 +182,14 @@ class Pairings:
     def _card(
         self, words: Texts, platform: str, account: str, user_id: str, name: str, code: str
     ) -> tuple[OutboundMessage, str]:
-        """What the owner reads of a stranger, and the name of the letter: the same stranger is told of once.
+        """Return the announcement of a stranger, and its key, by which each request is announced once.
 
-        Without a code it is about a crowd.
+        Without a code it announces a crowd.
         """
         who = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
         if not code:
             text = words.STRANGERS_QUEUE.format(who=who, platform=platform)
-            # The letter's name holds the hour: a crowd at the door is told of once an hour.
+            # The key holds the hour: a crowd is announced once an hour.
             hour = int(self._clock.now() // rules.LIVE_SECONDS)
             return OutboundMessage(NOWHERE, text), f"crowd_{platform}_{account}_{hour}"
         buttons = (
@@ -255,10 +255,10 @@ class Pairings:
         return self._noted(approval, by)
 
     async def approve_user(self, platform: str, user_id: str, *, by: str) -> ApprovedPairing:
-        """Let in the person with this id, for whoever sits at the machine.
+        """Approve the person with this id, for a person at the machine.
 
-        Who waits is let in as by their code. Who does not, because a newer request took the place or because they never
-        wrote, is let in as a user: an id that was mistyped must not become the owner.
+        A waiting request is approved as by its code. Without one (it gave way, or the person never wrote) the person
+        becomes a user: a mistyped id must not become the owner.
         """
         now = self._clock.now()
 
@@ -283,7 +283,7 @@ class Pairings:
         return self._noted(approval, by)
 
     def _noted(self, approval: ApprovedPairing, by: str) -> ApprovedPairing:
-        """Take note of somebody who was let in, once that is stored."""
+        """Log a stored approval and wake the delivery of its notice."""
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
         self._outbox_writer.due_target(str(_target(pairing)))

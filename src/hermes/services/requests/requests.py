@@ -169,8 +169,8 @@ class Requests:
         """Store a request and follow it. Leaving the block ends the following, not the turn.
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
-        ``role`` is that of whoever asks; without one, somebody unknown is a user. ``at_most`` limits this one turn,
-        where another turn or a command asks on somebody's behalf.
+        ``role`` is the caller's role; without it, an unknown caller is a user. ``at_most`` limits this one turn, if
+        another turn or a command asks on the caller's behalf.
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(handle.saw, handle.lane):

@@ -30,7 +30,7 @@ from hermes.store.turns import steps, tool_calls
 from hermes.store.turns.tool_calls import NewCall, StoredCall
 
 ASKED_EACH_TIME = frozenset({"delegate_task"})
-"""Tools that hand a task on to a turn which has not heard the others: such a grant would allow every tool."""
+"""Tools that hand a task to a turn of its own, where this rule does not hold: a grant would allow every tool."""
 
 
 class UnansweredError(Exception):
@@ -82,9 +82,9 @@ class TurnApprovals:
         return NewCall(row_id, call, question, outgoing)
 
     def _among_others(self, work: RunningTurn, call: ToolCall) -> ApprovalNeed | None:
-        """The question before a call that reaches what is the person's own, where people of lower roles write too.
+        """Return the question before a personal tool, in a conversation with people of lower roles.
 
-        The model has read their words, and may follow them with rights that they do not have.
+        The model has read their messages and may follow them with rights that they do not have.
         """
         if not work.is_mixed or not self._parts.toolbox.is_personal(call.name):
             return None

@@ -80,7 +80,7 @@ class RunningTurn:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether somebody of a lower role has written in this conversation: their words may be at work in it."""
+        """Tell whether somebody of a lower role has written in this conversation."""
         return is_outranked(self.begun.heard, self.role)
 
     @property

@@ -38,7 +38,7 @@ def new_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """``id`` is what a key's data hangs on. The id of keys from before there were ids is their name."""
+    """A key without its secret. Its data belongs to ``id``; for keys of older releases that is the name."""
 
     name: str
     hash: str
@@ -54,7 +54,7 @@ _COLUMNS = "name, hash, role, hint, created_at, revoked_at, CASE id WHEN '' THEN
 
 
 def sender_id_of(key_id: str) -> str:
-    """The account of a key on the platform of the API."""
+    """Return the account of a key on the platform of the API."""
     return f"key:{key_id}"
 
 
@@ -84,7 +84,7 @@ def add(tx: Tx, key: ApiKey) -> bool:
 
 
 def label_of(tx: Tx, sender_id: str) -> str:
-    """How people read of a key's account: by the key's name."""
+    """Name a key's account by the key's name, for people."""
     key_id = sender_id.removeprefix("key:")
     name = tx.value("SELECT name FROM api_keys WHERE id = :id OR (id = '' AND name = :id)", id=key_id)
     return f"key:{name}" if name else sender_id
@@ -102,8 +102,8 @@ def working(tx: Tx) -> list[ApiKey]:
 def revoke(tx: Tx, name: str, *, now: float) -> bool:
     """End a key and the rights of its person. False when no working key has this name.
 
-    An approval that the key gave for good counts only as long as its person may give it. A key that was linked to
-    another person leaves that person's role alone.
+    Its standing grants end, since the person may no longer give them. A key that was linked to another person does
+    not change that person's role.
     """
     key_id = tx.value(
         """

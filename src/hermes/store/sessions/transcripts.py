@@ -75,9 +75,9 @@ def of_lane(tx: Tx, key: str) -> str:
 
 
 def hear(tx: Tx, session_id: str, role: str) -> str:
-    """Note that somebody of this role writes in a shared session; the lowest role of all who ever did.
+    """Record a writer's role in a shared session; return the lowest role of all writers.
 
-    Of a session that is older than this note, the people of its turns tell.
+    For a session from before this record, the people of its turns count.
     """
     known = str(tx.value("SELECT heard FROM sessions WHERE id = :id", id=session_id) or "")
     others = (
@@ -99,7 +99,7 @@ def hear(tx: Tx, session_id: str, role: str) -> str:
 
 
 def heard(tx: Tx, session_id: str) -> str:
-    """The lowest role of those who wrote in a shared session, else ''."""
+    """Return the lowest role of those who wrote in a shared session, else ''."""
     return str(tx.value("SELECT heard FROM sessions WHERE id = :id", id=session_id) or "")
 
 

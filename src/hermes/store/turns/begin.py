@@ -56,8 +56,8 @@ class BegunTurn:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
     ``role`` is the lowest of three: the sender's when the message was stored, the turn's at its begin, the person's.
-    ``heard`` is the lowest role of all who wrote in this conversation, where several can; '' elsewhere. ``summary``
-    stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
+    ``heard`` is the lowest role of all who wrote in a shared conversation; '' elsewhere. ``summary`` stands for the
+    lines before ``history``; ``outgoing`` was stored with its begin and is to be sent.
     """
 
     claim: Claim

@@ -19,9 +19,9 @@ from hermes.store.inbox import InboxRow, InboxState
 class Prompt:
     """A user message made of one or more events of one sender, to whom the turn belongs.
 
-    ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
-    itself asks on somebody's behalf. ``speaker`` is who the model reads as the writer, '' in a chat of one person.
-    ``overhears``: lines of a group that were not for us come along with it.
+    ``before`` are lines of a request that stand before it. ``person_id`` is set if the gateway asks on a person's
+    behalf. ``speaker`` is the writer as the model reads it, '' in a chat with one person. ``overhears``: it carries
+    lines of a group that were not addressed to us.
     """
 
     message: ChatMessage

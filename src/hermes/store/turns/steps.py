@@ -64,7 +64,7 @@ def tell_lost_files(
 
 
 def steering(tx: Tx, turn: Turn) -> tuple[str, bool]:
-    """The lane's busy mode, and whether something waits that is to steer this turn whatever the mode."""
+    """Return the lane's busy mode, and whether a message waits that steers this turn in any mode."""
     marked = [row for row in inbox.queued(tx, turn.lane) if row.kind == STEER]
     return lanes.busy_mode(tx, turn.lane), bool(_of_turns_person(tx, turn, marked))
 
@@ -74,8 +74,8 @@ def steer(
 ) -> ChatMessage | None:
     """Hand what arrived meanwhile to the running turn, as one more user message.
 
-    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone, and so is what anybody
-    else wrote, or the same person in a lower role: nobody's words run with the rights of another.
+    ``only_marked``: only messages that were written to steer. Messages for a turn of their own are left alone, and so
+    are those of other people, or of the same person with a lower role: they must not run with this turn's rights.
     """
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
@@ -90,7 +90,7 @@ def steer(
 
 
 def _of_turns_person(tx: Tx, turn: Turn, rows: Sequence[InboxRow]) -> list[InboxRow]:
-    """Return the rows whose sender is the turn's person and had at least the turn's role when writing, and has now."""
+    """Return the rows of the turn's person, written with the turn's role or more, and still held."""
     platform = SessionKey.parse(turn.lane).platform
     own: dict[str, bool] = {}
     for sender in {row.sender_id for row in rows}:

@@ -18,7 +18,7 @@ AT_THE_MACHINE = "the command line"
 
 
 class PairingVerbs:
-    """Whoever reaches these sits at the machine: socket and requests are its user's alone, and tools are refused."""
+    """Pairing on the control socket. Callers are at the machine: tools were refused before."""
 
     def __init__(self, pairings: Pairings) -> None:
         self._pairings = pairings
@@ -41,7 +41,7 @@ class PairingVerbs:
         }
 
     async def approve(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{platform, code}``: let in whoever has this code; ``{platform, user}``: the person with this id."""
+        """Approve the request with this code (``{platform, code}``) or this id (``{platform, user}``)."""
         platform = _word(args, "platform")
         if args.get("user"):
             approval = await self._pairings.approve_user(platform, _word(args, "user"), by=AT_THE_MACHINE)

@@ -167,7 +167,7 @@ class RunFeed:
                 assert_never(event)
 
     def _hold_back(self, held: deque[TurnEvent], event: TurnEvent) -> None:
-        """Keep an event for later, the newest where too many come: messages that end are told whole again."""
+        """Keep an event for later. If there are too many, the newest are kept."""
         held.append(event)
         self._grow(_size_of(event))
         while len(held) > self._limits.events or (self.size > self._limits.event_bytes and len(held) > 1):
@@ -185,7 +185,7 @@ class RunFeed:
         self._wake()
 
     def close(self) -> int:
-        """Count for nobody any more. Returns the bytes that were counted."""
+        """Release the events. Returns the bytes that were counted."""
         self._on_growth = lambda _: None
         self._events.clear()
         self._held = None
@@ -336,7 +336,7 @@ def _size_of(event: TurnEvent) -> int:
 
 
 def _shortened(fields: Mapping[str, object]) -> Json:
-    """Of an event that is too large to be kept, the beginnings of its texts; the rest is read from the run itself."""
+    """Shorten the texts of an event that is too large to keep; the run itself has the rest."""
     short = {name: trimmed(value) if isinstance(value, str) else value for name, value in fields.items()}
     return {name: None if isinstance(value, list | dict) else value for name, value in short.items()}
 
@@ -349,9 +349,10 @@ class _OpenFeed:
 
 
 class RunFeeds:
-    """The feeds of this process. Bounded at every moment: what nobody reads goes first, and a snapshot takes its place.
+    """The feeds of this process, bounded at all times.
 
-    Where everything is read, the oldest events go, then the oldest feed of who has most feeds open.
+    Feeds without readers are dropped first; a snapshot replaces them. Then the oldest events are dropped, then the
+    oldest feed of the caller with the most feeds.
     """
 
     def __init__(self, bus: EventBus, clock: Clock, limits: FeedLimits = FEED_LIMITS) -> None:
