@@ -88,6 +88,24 @@ def set_title(stream: Writes, title: str) -> None:
     stream.write(f"\x1b]2;{printable_line(title)[:MAX_TITLE]}\x1b\\")
 
 
+def save_title(stream: Writes) -> None:
+    """Let the terminal remember the name of its window, for ``restore_title``."""
+    stream.write("\x1b[22;2t")
+
+
+def restore_title(stream: Writes) -> None:
+    stream.write("\x1b[23;2t")
+
+
+def begin_frame(stream: Writes) -> None:
+    """Ask the terminal to show what follows at once, with ``end_frame``. Terminals that do not know it ignore it."""
+    stream.write("\x1b[?2026h")
+
+
+def end_frame(stream: Writes) -> None:
+    stream.write("\x1b[?2026l")
+
+
 def err_unbuffered(text: str) -> None:
     """Write a line to descriptor 2 at once: safe in a signal handler, and nothing happens if the window is closed."""
     try:

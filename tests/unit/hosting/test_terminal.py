@@ -36,7 +36,7 @@ lines, which the formatter has cleaned."""
 
 BY_HAND = {
     "cli/main.py": {"for stream in (sys.stdout, sys.stderr)"},  # it sets how they encode, and writes nothing
-    "cli/support/screen.py": {"(out or sys.stdout).isatty()", "self._out or sys.stdout"},  # handed on to write
+    "cli/chat/plain.py": {"self._out or sys.stdout"},  # handed on to write
     "cli/support/help.py": {"file or sys.stderr"},  # handed on to write
 }
 

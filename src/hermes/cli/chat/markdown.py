@@ -142,7 +142,7 @@ class MarkdownStream:
         self._show(self._line(line) if line.strip() else None)
 
     def _show(self, lines: list[Line] | None) -> None:
-        """Add finished lines; None is a blank line. Blank lines at the beginning and beside each other are one or none."""
+        """Add finished lines; None is a blank line. Of blank lines that follow each other one is shown."""
         if lines is None:
             self._gap = True
             return

@@ -119,7 +119,13 @@ def test_a_table_with_too_many_columns_becomes_a_list() -> None:
 
 
 def test_items_hang_below_their_words() -> None:
-    assert shown(render("- one two three\n10. four five six", 10)) == ["• one two", "  three", "10. four", "    five", "    six"]
+    assert shown(render("- one two three\n10. four five six", 10)) == [
+        "• one two",
+        "  three",
+        "10. four",
+        "    five",
+        "    six",
+    ]
 
 
 def test_code_is_coloured_and_its_blanks_stay() -> None:

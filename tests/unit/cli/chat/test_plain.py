@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.cli.support.screen import Screen
+from hermes.cli.chat.plain import Screen
 
 
 def shown(*events: Mapping[str, Any], result: Mapping[str, Any] | None = None) -> str:

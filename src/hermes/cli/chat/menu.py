@@ -1,0 +1,92 @@
+"""A list to pick from: by arrows, a number, a letter, or what is typed to search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes.cli.chat.lines import EMPTY, Line, Piece, cut, plain
+from hermes.core.dataclasses import dataclass
+from hermes.core.printable import printable_line
+
+MOST_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``value`` is what picking it means; ``letter`` picks it too; ``preview`` is shown while it is the marked one."""
+
+    value: str
+    label: str
+    letter: str = ""
+    note: str = ""
+    preview: tuple[str, ...] = ()
+
+
+class Menu:
+    """``is_searched``: letters and numbers search in it instead of picking."""
+
+    def __init__(
+        self, choices: Sequence[Choice], *, title: str = "", hint: str = "", is_searched: bool = False
+    ) -> None:
+        self._choices = tuple(choices)
+        self._title = title
+        self._hint = hint
+        self._is_searched = is_searched
+        self._at = 0
+        self.search = ""
+
+    @property
+    def shown(self) -> list[Choice]:
+        words = self.search.casefold().split()
+        if not words:
+            return list(self._choices)
+        return [
+            choice
+            for choice in self._choices
+            if all(word in f"{choice.label} {choice.note} {' '.join(choice.preview)}".casefold() for word in words)
+        ]
+
+    @property
+    def marked(self) -> Choice | None:
+        shown = self.shown
+        return shown[self._at] if self._at < len(shown) else None
+
+    def move(self, by: int) -> None:
+        if shown := self.shown:
+            self._at = (self._at + by) % len(shown)
+
+    def typed(self, character: str) -> Choice | None:
+        """Use a key. Returns the choice that it picks, None where it picks none."""
+        if self._is_searched:
+            if character.isprintable():
+                self.search, self._at = self.search + character, 0
+            return None
+        if character.isdecimal() and 0 < int(character) <= len(self._choices):
+            return self._choices[int(character) - 1]
+        return next((choice for choice in self._choices if choice.letter == character.casefold() != ""), None)
+
+    def erase(self) -> None:
+        self.search, self._at = self.search[:-1], 0
+
+    def rows(self, width: int) -> list[Line]:
+        rows: list[Line] = []
+        if self._title:
+            title = f"{self._title} {self.search}".rstrip() if self._is_searched else self._title
+            rows.append(cut(plain(title, "strong"), width))
+        shown = self.shown
+        first = max(0, min(self._at - MOST_SHOWN // 2, len(shown) - MOST_SHOWN))
+        for number, choice in enumerate(shown[first : first + MOST_SHOWN], first):
+            is_marked = number == self._at
+            lead = "❯ " if is_marked else "  "
+            key = "" if self._is_searched else f"{number + 1} "
+            style = "chosen" if is_marked else ""
+            line = [Piece(lead + key, style), Piece(printable_line(choice.label), style)]
+            if choice.note:
+                line.append(Piece(f"  {printable_line(choice.note)}", "dim"))
+            rows.append(cut(tuple(line), width))
+        if (marked := self.marked) is not None and marked.preview:
+            rows.append(EMPTY)
+            rows += [cut(plain(f"  {printable_line(row)}", "dim"), width) for row in marked.preview]
+        if self._hint:
+            rows.append(cut(plain(self._hint, "dim"), width))
+        return rows
