@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 FRAME_SECONDS = 0.05
 TICK_SECONDS = 1.0
+QUIET_SECONDS = 0.3  # after the window was resized; tmux tells of a second change up to 0.25 s late
 LEAVE_SECONDS = 2.0
 PASTED_LINES = 5  # from so many on, a paste is shown as its size
 MIN_WIDTH = 20
@@ -86,6 +87,7 @@ class TerminalApp:
         self._tokens = 0
         self._shown_rows: list[Line] = []
         self._frame: asyncio.TimerHandle | None = None
+        self._is_resizing: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
         self._height = 0
         self._start: Callable[[], None] = lambda: None
@@ -114,10 +116,15 @@ class TerminalApp:
             output=self._output,
         )
         app = session.app
-        app.ttimeoutlen = 0.1
+        app.ttimeoutlen, app.timeoutlen = 0.1, 0.3  # so long after Esc another key may belong to it
         app._on_resize = self._resized  # type: ignore[method-assign] # theirs does not know that a terminal reflows
+        app._redraw = self._redraw  # type: ignore[method-assign] # nothing is drawn while the window changes
         app.after_render += self._after_render
         return session
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if self._is_resizing is None or render_as_done:
+            type(self._app)._redraw(self._app, render_as_done)
 
     @property
     def _app(self) -> Application[str]:
@@ -445,7 +452,7 @@ class TerminalApp:
             if self._menu is not None and self._menu.marked is not None:
                 self._pick(self._menu.marked)
 
-        @keys.add("escape", filter=has_menu)
+        @keys.add("escape", filter=has_menu, eager=True)
         @keys.add("c-d", filter=has_menu, eager=True)
         def _(_event: KeyPressEvent) -> None:
             self._pick(None)
@@ -531,9 +538,9 @@ class TerminalApp:
         app = self._app
         if not app.is_running or app._running_in_terminal:
             return  # the next prompt draws what waits; an editor is open
-        columns = self._columns
-        if self._measure() and columns != self._columns:
-            self._resized(columns)
+        if self._is_resizing is not None or self._measure():
+            self._resized()
+            return
         self._take_news()
         lines = self._view.take()
         before = len(self._shown_rows)
@@ -542,10 +549,10 @@ class TerminalApp:
             if lines or len(self._shown_rows) < before:
                 app.renderer.erase(leave_alternate_screen=False)
                 write_styled(self._above, map(coded, lines))
-            app._redraw()
+            self._redraw()
 
     @contextmanager
-    def _one_frame(self) -> Any:
+    def _one_frame(self) -> Iterator[None]:
         """What is written within reaches the terminal at once, so nothing flickers."""
         begin_frame(self._above)
         self._above.is_held = True
@@ -556,18 +563,29 @@ class TerminalApp:
             end_frame(self._above)
             self._output.flush()
 
-    def _resized(self, columns: int = 0) -> None:
-        """Erase what stands at the old width, as it stands now, and draw it at the new one."""
+    def _resized(self) -> None:
+        """Erase what stands at the old width, as it stands now, and draw it again once the window is quiet.
+
+        While a window is dragged, a terminal may tell its new size late. What is drawn in between would be drawn for
+        a width that is gone, and nobody could say how many rows it takes.
+        """
         self._measure()
-        renderer = self._app.renderer
-        if reflows(os.environ):
-            renderer._cursor_pos = Point(x=0, y=self._rows_above_cursor())
+        if self._is_resizing is None:
+            renderer = self._app.renderer
+            if reflows(os.environ):
+                renderer._cursor_pos = Point(x=0, y=self._rows_above_cursor())
+            with self._one_frame():
+                renderer.erase(leave_alternate_screen=False)
+        else:
+            self._is_resizing.cancel()
+        if self._loop is not None:
+            self._is_resizing = self._loop.call_later(QUIET_SECONDS, self._settle)
+
+    def _settle(self) -> None:
+        self._is_resizing = None
+        self._measure()
         self._view.resize(self._width)
-        self._shown_rows = self._live_rows()
-        with self._one_frame():
-            renderer.erase(leave_alternate_screen=False)
-            if not columns:
-                self._app._redraw()
+        self._draw()
 
     def _rows_above_cursor(self) -> int:
         """How many rows of the screen the drawn rows above the cursor take, now that lines too long were broken."""
@@ -591,16 +609,16 @@ class TerminalApp:
             self._loop.call_soon(self._draw_smaller)
 
     def _draw_smaller(self) -> None:
-        if self._app.is_running and not self._app._running_in_terminal:
+        if self._is_resizing is None and self._app.is_running and not self._app._running_in_terminal:
             with self._one_frame():
                 self._app.renderer.erase(leave_alternate_screen=False)
-                self._app._redraw()
+                self._redraw()
 
     def _live_rows(self) -> list[Line]:
         now, words = time.monotonic(), self._words
         most = max(3, min(8, self._rows_high // 3))
         rows = self._view.live(now, most)
-        if self._view.is_busy:
+        if self._view.is_busy and (self._is_stopping or not self._view.has_tools):
             doing = words.CHAT_STOPPING if self._is_stopping else self._progress or self._view.activity()
             spent = format_seconds(now - self._began)
             line = (Piece("● ", "mark"), Piece(f"{doing}  {spent}"), Piece(f"  {words.CHAT_STOPS}", "dim"))
@@ -641,8 +659,9 @@ class _Above:
         self._flush = output.flush
         self.is_held = False
         setattr(output, "flush", self._flush_unless_held)  # noqa: B010 - a method is replaced
-        if hasattr(output, "enable_cpr"):
-            output.enable_cpr = False  # the height is ours: the terminal is not asked where the cursor is
+        # The height is ours: the terminal is not asked where the cursor is, and the status line needs one row.
+        setattr(output, "enable_cpr", False)  # noqa: B010 - of one kind of output only
+        setattr(output, "get_rows_below_cursor_position", lambda: 1)  # noqa: B010
 
     def write(self, text: str) -> None:
         self._output.write_raw(text)

@@ -100,7 +100,7 @@ class MarkdownStream:
         """Return the rows of the block that is not finished, at the width of now."""
         tail = printable(self._tail.removesuffix("\r"))
         if self._code is not None:
-            if not tail or _closes(tail, self._fence):
+            if not tail.strip().strip(self._fence[0]):  # a closing fence, or the beginning of one
                 return []
             (line,) = self._code.peek([*self._new_code, self._bare_code(tail)])[-1:]
             return _hard_wrapped((Piece(self._margin), *line), self.width)

@@ -178,15 +178,16 @@ class TurnView:
         """The rows that are not finished, the last ``most`` of them: text, then tools at work."""
         rows = self._stream.live() if self._stream is not None else []
         for tool in self._tools.values():
-            rows.append(cut((Piece("○ ", "mark"), *self._tool_pieces(tool, now)), self._width))
+            rows.append(cut((Piece("● ", "mark"), *self._tool_pieces(tool, now)), self._width))
             rows += [cut(plain(f"  │ {printable_line(text)}", "dim"), self._width) for text in tool.output]
         return rows[-most:]
 
+    @property
+    def has_tools(self) -> bool:
+        return bool(self._tools)
+
     def activity(self) -> str:
-        """Say in a word or two what is going on."""
-        if self._tools:
-            tool = next(reversed(self._tools.values()))
-            return self._words.CHAT_RUNNING.format(what=tool.what or tool.name)
+        """Say in a word what is going on while no tool runs."""
         return self._words.CHAT_WRITING if self._streamed else self._words.CHAT_THINKING
 
     # Text
@@ -301,7 +302,7 @@ class TurnView:
         shown = f"  {format_seconds(seconds)}" if seconds >= 1 else ""
         room = max(10, self._width - width_of(tool.name) - width_of(shown) - 8)
         what = one_line(tool.what, min(room, SHOWN_ARGUMENT))
-        name = () if tool.name == "terminal" and what else (Piece(f"{tool.name} ", "strong"),)
+        name = (Piece("$ ", "dim"),) if tool.name == "terminal" and what else (Piece(f"{tool.name} ", "strong"),)
         return (*name, Piece(what, "code"), Piece(shown, "dim"))
 
 

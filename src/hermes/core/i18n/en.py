@@ -19,7 +19,6 @@ class Texts:
     CHAT_HINT = "Tab completes, @ adds a file, Alt+Enter begins a new line, Ctrl+R searches, Ctrl+C stops."
     CHAT_THINKING = "thinking"
     CHAT_WRITING = "writing"
-    CHAT_RUNNING = "running {what}"
     CHAT_STOPS = "Ctrl+C stops"
     CHAT_STOPPING = "stopping"
     CHAT_PRESS_AGAIN = "Ctrl+C again leaves"

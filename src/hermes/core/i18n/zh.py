@@ -93,7 +93,6 @@ class Chinese(Texts):
     CHAT_HINT = "Tab 补全，@ 加文件，Alt+Enter 换行，Ctrl+R 搜索，Ctrl+C 停止。"
     CHAT_THINKING = "思考中"
     CHAT_WRITING = "回答中"
-    CHAT_RUNNING = "正在运行 {what}"
     CHAT_STOPS = "Ctrl+C 停止"
     CHAT_STOPPING = "正在停止"
     CHAT_PRESS_AGAIN = "再按一次 Ctrl+C 离开"
