@@ -428,6 +428,14 @@ class TerminalApp:
             self._pastes[mark] = data
             event.current_buffer.insert_text(mark)
 
+        @keys.add("c-l", eager=True)
+        def _(_event: KeyPressEvent) -> None:
+            """A clean screen. Its first row stays free: tmux moves what is erased from there into its history."""
+            with self._one_frame():
+                self._app.renderer.clear()
+                write_styled(self._above, [()])
+                self._redraw()
+
         @keys.add("c-c", eager=True)
         def _(event: KeyPressEvent) -> None:
             self._pressed_stop(event)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from typing import Any
 
+from hermes.agent.backends.output import as_text
 from hermes.agent.models.embedded.prompts import hint_in
 from hermes.config import ToolProgressMode
 from hermes.core.approval import ApprovalState
@@ -44,6 +45,8 @@ from hermes.store.turns.turns import TurnState
 MAX_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store
 RECORD_SECONDS = 0.01  # all was handed over, and is just being written down as delivered
+OUTPUT_BYTES = 4096  # of a running command that a terminal is shown
+OUTPUT_LINES = 5
 MAX_ARGUMENTS = 20_000  # characters of a call that a terminal is shown
 MAX_RESULT = 4_000  # and of its result
 LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
@@ -80,6 +83,8 @@ class _FollowedMessage:
     is_command: bool = False
     event_id: str = ""
     result: TurnResult | None = None  # of the last turn that ended
+    running: str = ""  # the call of a tool that runs now
+    output: str = ""  # of that tool, as last told
 
 
 class SayHandler:
@@ -151,8 +156,20 @@ class SayHandler:
             async with asyncio.timeout(seconds):
                 news = await said.news.get()
         except TimeoutError:
+            if said.running:
+                await self._tell_output(said, reply)
             return True
         return await self._tell(news, said, reply)
+
+    async def _tell_output(self, said: _FollowedMessage, reply: Reply) -> None:
+        """Tell the last lines of the command that runs now, where there are new ones."""
+        raw = await self._gateway.last_output(said.lane, OUTPUT_BYTES)
+        if len(raw) == OUTPUT_BYTES:
+            raw = raw[raw.find(b"\n") + 1 :]  # of half a line nobody can say whether it holds half a secret
+        text = "\n".join(as_text(raw).splitlines()[-OUTPUT_LINES:])
+        if text and text != said.output:
+            said.output = text
+            await reply.event({"kind": "tool_output", "call": said.running, "text": text})
 
     async def _tell(self, news: TurnEvent | OutboundMessage, said: _FollowedMessage, reply: Reply) -> bool:
         if isinstance(news, OutboundMessage):
@@ -168,11 +185,13 @@ class SayHandler:
             case SegmentEnded(turn_id=turn_id):
                 await reply.event({"kind": "segment", "turn": turn_id})
             case ToolStarted(name=name, arguments=arguments):
+                said.running, said.output = news.call_id, ""
                 if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
                     call = {"call": news.call_id, "turn": news.turn_id, "arguments": arguments[:MAX_ARGUMENTS]}
                     label = progress_line(name, arguments)
                     await reply.event({"kind": "tool", "name": name, "label": label, **call})
             case ToolEnded():
+                said.running = ""
                 if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
                     end = {"call": news.call_id, "turn": news.turn_id, "outcome": news.outcome}
                     await reply.event(
