@@ -106,6 +106,11 @@ def end_frame(stream: Writes) -> None:
     stream.write("\x1b[?2026l")
 
 
+def ask_width(stream: Writes) -> None:
+    """Let the terminal answer with the place of its last column, once it has shown all that was written before."""
+    stream.write("\x1b7\x1b[999C\x1b[6n\x1b8")
+
+
 def err_unbuffered(text: str) -> None:
     """Write a line to descriptor 2 at once: safe in a signal handler, and nothing happens if the window is closed."""
     try:

@@ -31,7 +31,7 @@ from prompt_toolkit.styles import Style
 
 from hermes.cli.chat import questions, sessions
 from hermes.cli.chat.completion import ChatCompleter, CommandHint, hints, is_completable
-from hermes.cli.chat.lines import EMPTY, Line, Piece, cut, plain
+from hermes.cli.chat.lines import EMPTY, Line, Piece, cut, line_width, plain
 from hermes.cli.chat.mentions import read_mentions
 from hermes.cli.chat.menu import Choice, Menu
 from hermes.cli.chat.surroundings import LEAVING, SAY_SECONDS, here, surroundings
@@ -40,7 +40,15 @@ from hermes.cli.chat.turn_view import FollowedSay, TurnView, format_seconds
 from hermes.cli.support.client import GatewayClient, load_config
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.en import Texts
-from hermes.hosting.terminal import begin_frame, end_frame, restore_title, save_title, set_title, write_styled
+from hermes.hosting.terminal import (
+    ask_width,
+    begin_frame,
+    end_frame,
+    restore_title,
+    save_title,
+    set_title,
+    write_styled,
+)
 
 if TYPE_CHECKING:
     from prompt_toolkit.application import Application
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
 
 FRAME_SECONDS = 0.05
 TICK_SECONDS = 1.0
+ANSWER_SECONDS = 2.0  # of a terminal that is asked for its width
 QUIET_SECONDS = 0.3  # after the window was resized; tmux tells of a second change up to 0.25 s late
 LEAVE_SECONDS = 2.0
 PASTED_LINES = 5  # from so many on, a paste is shown as its size
@@ -88,10 +97,12 @@ class TerminalApp:
         self._shown_rows: list[Line] = []
         self._frame: asyncio.TimerHandle | None = None
         self._is_resizing: asyncio.TimerHandle | None = None
+        self._frames = _Frames()
         self._drawn_at = 0.0
         self._height = 0
         self._start: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._frames.believed = self._columns
         self._session = self._make_session()
 
     # The prompt
@@ -428,6 +439,10 @@ class TerminalApp:
             self._pastes[mark] = data
             event.current_buffer.insert_text(mark)
 
+        @keys.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)
+        def _(event: KeyPressEvent) -> None:
+            self._frames.answered(int(event.data[2:-1].partition(";")[2]))
+
         @keys.add("c-l", eager=True)
         def _(_event: KeyPressEvent) -> None:
             """A clean screen. Its first row stays free: tmux moves what is erased from there into its history."""
@@ -553,11 +568,16 @@ class TerminalApp:
         lines = self._view.take()
         before = len(self._shown_rows)
         self._shown_rows = self._live_rows()
+        self._frames.before, self._frames.lines = self._rows_drawn(), lines
         with self._one_frame():
             if lines or len(self._shown_rows) < before:
                 app.renderer.erase(leave_alternate_screen=False)
                 write_styled(self._above, map(coded, lines))
             self._redraw()
+            if self._view.is_busy and self._frames.may_ask(self._drawn_at):
+                ask_width(self._above)
+            else:
+                self._frames.width = self._columns
 
     @contextmanager
     def _one_frame(self) -> Iterator[None]:
@@ -578,35 +598,60 @@ class TerminalApp:
         a width that is gone, and nobody could say how many rows it takes.
         """
         self._measure()
-        if self._is_resizing is None:
-            renderer = self._app.renderer
-            if reflows(os.environ):
-                renderer._cursor_pos = Point(x=0, y=self._rows_above_cursor())
-            with self._one_frame():
-                renderer.erase(leave_alternate_screen=False)
-        else:
+        if self._loop is None:
+            return
+        if self._is_resizing is not None:
             self._is_resizing.cancel()
-        if self._loop is not None:
-            self._is_resizing = self._loop.call_later(QUIET_SECONDS, self._settle)
+        elif self._frames.may_ask(time.monotonic()) and self._frames.has_answered:
+            self._frames.on_answer = self._erase_resized
+            ask_width(self._above)
+            self._output.flush()
+        else:
+            self._erase_resized()
+        self._is_resizing = self._loop.call_later(QUIET_SECONDS, self._settle)
+
+    def _erase_resized(self) -> None:
+        """Erase the drawn rows. A frame that came too late for its width has left rows of the one before it above."""
+        frames, renderer = self._frames, self._app.renderer
+        frames.on_answer = None
+        columns = frames.width or self._columns
+        shown_at = frames.frame_width or frames.believed
+        lines: list[Line] = []
+        if reflows(os.environ):
+            rows = _broken([min(width, shown_at) for width in self._rows_drawn()], columns)
+            if shown_at != frames.believed:
+                room = self._rows_high - rows - 1
+                heights = [max(1, -(-line_width(line) // columns)) for line in frames.lines]
+                while len(lines) < len(frames.lines) and room >= heights[-1 - len(lines)]:
+                    room -= heights[-1 - len(lines)]
+                    rows += heights[-1 - len(lines)]
+                    lines.insert(0, frames.lines[-1 - len(lines)])
+                if len(lines) == len(frames.lines):
+                    rows += min(room, _broken(frames.before, shown_at) - max(0, len(frames.before) - 1))
+            renderer._cursor_pos = Point(x=0, y=rows)
+        with self._one_frame():
+            renderer.erase(leave_alternate_screen=False)
+            write_styled(self._above, map(coded, lines))
+        frames.lines = ()
 
     def _settle(self) -> None:
+        if self._frames.on_answer is not None:  # a terminal that does not answer
+            self._erase_resized()
         self._is_resizing = None
         self._measure()
+        self._frames.believed = self._columns
         self._view.resize(self._width)
         self._draw()
 
-    def _rows_above_cursor(self) -> int:
-        """How many rows of the screen the drawn rows above the cursor take, now that lines too long were broken."""
+    def _rows_drawn(self) -> list[int]:
+        """The widths of the drawn rows above the cursor, and the column of the cursor."""
         renderer = self._app.renderer
         screen, cursor = renderer._last_screen, renderer._cursor_pos
         if screen is None:
-            return cursor.y
-        rows = cursor.x // self._columns
-        for y in range(cursor.y):
-            row = screen.data_buffer[y]
-            used = max((x + max(1, char.width) for x, char in row.items() if char.char.strip()), default=0)
-            rows += max(1, -(-used // self._columns))
-        return rows
+            return []
+        rows = [screen.data_buffer[y].items() for y in range(cursor.y)]
+        widths = [max((x + max(1, char.width) for x, char in row if char.char.strip()), default=0) for row in rows]
+        return [*widths, cursor.x]
 
     def _after_render(self, _app: object) -> None:
         """Where less is to be shown than before (a menu was closed), draw anew, since the height only grows."""
@@ -677,6 +722,45 @@ class _Above:
     def _flush_unless_held(self) -> None:
         if not self.is_held:
             self._flush()
+
+
+class _Frames:
+    """What is known of the last frame: the width it was drawn for (``believed``) and the one it was shown at.
+
+    ``before`` holds the widths of the rows that it replaced, ``lines`` what it wrote above them. ``width`` is that of
+    the window as the terminal told last.
+    """
+
+    def __init__(self) -> None:
+        self.believed = self.width = self.frame_width = 0
+        self.before: Sequence[int] = ()
+        self.lines: Sequence[Line] = ()
+        self.on_answer: Callable[[], None] | None = None
+        self.has_answered = False
+        self._asked_at: deque[float] = deque()
+
+    def may_ask(self, now: float) -> bool:
+        """Whether to ask for the width, which is noted. One that never answers is asked no more."""
+        if self._asked_at and not self.has_answered and now - self._asked_at[0] > ANSWER_SECONDS:
+            return False
+        self._asked_at.append(now)
+        return True
+
+    def answered(self, width: int) -> None:
+        self.has_answered = True
+        if self._asked_at:
+            self._asked_at.popleft()
+        self.frame_width, self.width = self.width, width
+        if not self._asked_at and self.on_answer is not None:
+            self.on_answer()
+
+
+def _broken(widths: Sequence[int], columns: int) -> int:
+    """How many rows these rows take above the cursor, whose column is the last number, once long ones are broken."""
+    if not widths:
+        return 0
+    *rows, cursor = widths
+    return sum(max(1, -(-width // columns)) for width in rows) + cursor // columns
 
 
 def reflows(environ: Mapping[str, str]) -> bool:
