@@ -23,7 +23,7 @@ from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.i18n.zh import Chinese
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import Terminal
-from tests.fakes.model import FakeModel, Reply, calls_tools
+from tests.fakes.model import FakeModel
 
 SCREENS = Path(__file__).parent / "screens"
 SIZES = [(80, 24), (120, 40)]
@@ -93,7 +93,7 @@ async def settled(pane: Pane, words: str) -> str:
 
 
 def compare(name: str, size: tuple[int, int], shown: str) -> None:
-    text = re.sub(r"/tmp/hermes-[a-z0-9_]{8}", "/tmp/hermes-xxxxxxxx", shown)  # noqa: S108
+    text = re.sub(r"/tmp/hermes-[a-z0-9_]{8}", "/tmp/hermes-xxxxxxxx", shown)
     text = re.sub(r"(?m)(✓ \$ .*?)  \d+ s\b", r"\1", text)
     text = re.sub(r"\d\d:\d\d  ", "12:00  ", text)
     path = SCREENS / f"{name}-{size[0]}x{size[1]}.txt"

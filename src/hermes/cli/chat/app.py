@@ -30,10 +30,10 @@ from prompt_toolkit.output.defaults import create_output
 from prompt_toolkit.styles import Style
 
 from hermes.cli.chat import questions, sessions
-from hermes.cli.chat.completion import ChatCompleter, CommandHint, hints, is_completable
-from hermes.cli.chat.lines import EMPTY, Line, Piece, cut, line_width, plain
+from hermes.cli.chat.completion import ChatCompleter, CompletionHint, hints, is_completable
+from hermes.cli.chat.lines import EMPTY, Line, StyledText, cut, line_width, plain
 from hermes.cli.chat.mentions import read_mentions
-from hermes.cli.chat.menu import Choice, Menu
+from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.cli.chat.surroundings import LEAVING, SAY_SECONDS, here, surroundings
 from hermes.cli.chat.theme import coded, fragments
 from hermes.cli.chat.turn_view import FollowedSay, TurnView, format_seconds
@@ -83,7 +83,7 @@ class TerminalApp:
         self._view = TurnView(words, self._width, has_links=shows_links(os.environ))
         self._news: deque[News] = deque()
         self._menu: Menu | None = None
-        self._on_pick: Callable[[Choice | None], None] = lambda _: None
+        self._on_pick: Callable[[MenuChoice | None], None] = lambda _: None
         self._reason_for = ""  # the code of an approval whose refusal is being explained
         self._pastes: dict[str, str] = {}
         self._typed = ""  # the accepted line as it was shown, with pastes folded
@@ -145,7 +145,7 @@ class TerminalApp:
     def _buffer(self) -> Buffer:
         return self._session.default_buffer
 
-    def _known_commands(self) -> Sequence[CommandHint]:
+    def _known_commands(self) -> Sequence[CompletionHint]:
         """Called in a thread of its own: what a gateway at work has imported long ago is imported here now."""
         from hermes.app.tools import COMMANDS
         from hermes.cli.skills import open_library
@@ -195,7 +195,7 @@ class TerminalApp:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            if self._view.is_busy or self._is_asked_to_leave():
+            if self._view.is_busy or self._wants_to_leave():
                 self._draw()
 
     # Sending
@@ -210,7 +210,7 @@ class TerminalApp:
             return
         if bare.lower() == "/verbose":
             self._view.is_verbose = not self._view.is_verbose
-            self._view.said(shown)
+            self._view.show_message(shown)
             words = self._words
             self._view.note(words.CHAT_VERBOSE_ON if self._view.is_verbose else words.CHAT_VERBOSE_OFF)
             return
@@ -229,7 +229,7 @@ class TerminalApp:
 
     def send(self, text: str, shown: str | None = None) -> None:
         if shown is not None:
-            self._view.said(shown)
+            self._view.show_message(shown)
         if not self._view.is_busy:
             self._began, self._is_stopping = time.monotonic(), False
             self._last_sent = shown or ""
@@ -324,7 +324,7 @@ class TerminalApp:
         self._view.add(questions.approval_box(asked, self._words, self._width))
         code = str(asked["code"])
 
-        def picked(choice: Choice | None) -> None:
+        def picked(choice: MenuChoice | None) -> None:
             if choice is None:
                 self._view.approvals.pop(code, None)
                 self._view.note(self._words.CHAT_ANSWER_LATER.format(code=code))
@@ -335,14 +335,14 @@ class TerminalApp:
 
         self._open_menu(questions.approval_menu(asked, self._words), picked)
 
-    def _clarified(self, choice: Choice | None) -> None:
+    def _clarified(self, choice: MenuChoice | None) -> None:
         if choice is not None and choice.value != questions.OWN_WORDS:
             self.send(choice.value, choice.value)
 
-    def _open_menu(self, menu: Menu, on_pick: Callable[[Choice | None], None]) -> None:
+    def _open_menu(self, menu: Menu, on_pick: Callable[[MenuChoice | None], None]) -> None:
         self._menu, self._on_pick = menu, on_pick
 
-    def _pick(self, choice: Choice | None) -> None:
+    def _pick(self, choice: MenuChoice | None) -> None:
         """Close the menu with what was picked; None: nothing was."""
         self._menu = None
         self._on_pick(choice)
@@ -365,7 +365,7 @@ class TerminalApp:
             return
         self._open_menu(sessions.picker(found, self._words, time.time()), self._resume)
 
-    def _resume(self, choice: Choice | None) -> None:
+    def _resume(self, choice: MenuChoice | None) -> None:
         if choice is not None:
             self.send(f"/resume {choice.value}")
 
@@ -391,7 +391,7 @@ class TerminalApp:
 
         self._in_thread(ask)
 
-    def _is_asked_to_leave(self) -> bool:
+    def _wants_to_leave(self) -> bool:
         return time.monotonic() - self._pressed_at < LEAVE_SECONDS
 
     # Keys
@@ -506,7 +506,7 @@ class TerminalApp:
 
     def _pressed_stop(self, event: KeyPressEvent) -> None:
         """Ctrl+C: close what is open, give up what is typed, stop what runs; a second time, leave."""
-        if self._is_asked_to_leave():
+        if self._wants_to_leave():
             event.app.exit(exception=EOFError)
             return
         if self._menu is not None:
@@ -561,8 +561,9 @@ class TerminalApp:
         app = self._app
         if not app.is_running or app._running_in_terminal:
             return  # the next prompt draws what waits; an editor is open
-        if self._is_resizing is not None or self._measure():
+        if self._measure():
             self._resized()
+        if self._is_resizing is not None:
             return
         self._take_news()
         lines = self._view.take()
@@ -674,7 +675,11 @@ class TerminalApp:
         if self._view.is_busy and (self._is_stopping or not self._view.has_tools):
             doing = words.CHAT_STOPPING if self._is_stopping else self._progress or self._view.activity()
             spent = format_seconds(now - self._began)
-            line = (Piece("● ", "mark"), Piece(f"{doing}  {spent}"), Piece(f"  {words.CHAT_STOPS}", "dim"))
+            line = (
+                StyledText("● ", "mark"),
+                StyledText(f"{doing}  {spent}"),
+                StyledText(f"  {words.CHAT_STOPS}", "dim"),
+            )
             rows += [*([EMPTY] if rows else []), cut(line, self._width)]
         if self._menu is not None:
             rows += self._menu.rows(self._width)
@@ -689,7 +694,7 @@ class TerminalApp:
         return [*shown, ("class:prompt", prompt)]
 
     def _toolbar(self) -> StyleAndTextTuples:
-        if self._is_asked_to_leave():
+        if self._wants_to_leave():
             return [("", self._words.CHAT_PRESS_AGAIN)]
         parts = [str(self._status.get("model") or "")]
         if self._tokens:

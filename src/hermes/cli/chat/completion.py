@@ -19,21 +19,21 @@ _ALTERNATIVES = re.compile(r"[\[(]?([a-z][a-z0-9-]*(?:\|[a-zA-Z][a-zA-Z0-9-]*)+)
 
 
 @dataclass(frozen=True, slots=True)
-class CommandHint:
+class CompletionHint:
     name: str
     summary: str
     arguments: tuple[str, ...] = ()
 
 
-def hints(commands: Mapping[str, object], skills: Iterable[tuple[str, str]]) -> list[CommandHint]:
+def hints(commands: Mapping[str, object], skills: Iterable[tuple[str, str]]) -> list[CompletionHint]:
     """The names that can follow a slash: commands of the registry, then skills."""
-    found: dict[str, CommandHint] = {}
+    found: dict[str, CompletionHint] = {}
     for name, known in commands.items():
         usage = str(getattr(known, "usage", ""))
-        found[name] = CommandHint(name, str(getattr(known, "summary", "")), arguments_of(usage))
+        found[name] = CompletionHint(name, str(getattr(known, "summary", "")), arguments_of(usage))
     for name, summary in skills:
-        found.setdefault(name, CommandHint(name, summary))
-    found.setdefault("exit", CommandHint("exit", "Leave"))
+        found.setdefault(name, CompletionHint(name, summary))
+    found.setdefault("exit", CompletionHint("exit", "Leave"))
     return [found[name] for name in sorted(found)]
 
 
@@ -51,10 +51,10 @@ def is_completable(text: str) -> bool:
 class ChatCompleter(Completer):
     """``known`` is asked once, when the first slash is typed: finding the commands takes a moment."""
 
-    def __init__(self, known: Callable[[], Sequence[CommandHint]], folder: Callable[[], Path]) -> None:
+    def __init__(self, known: Callable[[], Sequence[CompletionHint]], folder: Callable[[], Path]) -> None:
         self._known = known
         self._folder = folder
-        self._hints: Sequence[CommandHint] | None = None
+        self._hints: Sequence[CompletionHint] | None = None
 
     def get_completions(self, document: Document, _event: CompleteEvent) -> Iterator[Completion]:
         text = document.text_before_cursor

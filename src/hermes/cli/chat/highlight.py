@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hermes.cli.chat.lines import Line, Piece
+from hermes.cli.chat.lines import Line, StyledText
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -53,7 +53,7 @@ class Highlighter:
     def peek(self, lines: Sequence[str]) -> list[Line]:
         """Colour lines that follow, without keeping them."""
         if self._lexer is None or any(len(line) > MAX_LINE for line in (*self._lines, *lines)):
-            return [(Piece(line, "block"),) if line else () for line in lines]
+            return [(StyledText(line, "block"),) if line else () for line in lines]
         source = "\n".join([*self._lines, *lines])
         coloured = list(_split(self._lexer, source))[len(self._lines) :]
         coloured += [()] * (len(lines) - len(coloured))
@@ -74,15 +74,15 @@ def _lexer(language: str) -> Lexer | None:
 
 def _split(lexer: Lexer, source: str) -> Iterator[Line]:
     """The tokens of a source, line by line."""
-    row: list[Piece] = []
+    row: list[StyledText] = []
     for kind, text in lexer.get_tokens(source):
         style = f"block {name}" if (name := _style(kind)) else "block"
         first, *others = text.split("\n")
         if first:
-            row.append(Piece(first, style))
+            row.append(StyledText(first, style))
         for part in others:
             yield tuple(row)
-            row = [Piece(part, style)] if part else []
+            row = [StyledText(part, style)] if part else []
     yield tuple(row)
 
 

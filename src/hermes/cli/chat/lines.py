@@ -15,7 +15,7 @@ _NOT_FIRST = frozenset("，。、；：？！）」』】》〉”’…,.;:?!)]
 """Signs that do not begin a row."""
 
 
-class Piece(NamedTuple):
+class StyledText(NamedTuple):
     """``style`` holds names of the theme, parted by blanks; ``link`` is the address behind the text."""
 
     text: str
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     link: str = ""
 
 
-Line = tuple[Piece, ...]
+Line = tuple[StyledText, ...]
 EMPTY: Line = ()
 
 _WIDE_RANGES = (
@@ -48,23 +48,23 @@ def _wide_width(text: str) -> int:
     return max(0, int(wcswidth(text)))
 
 
-def line_width(line: Iterable[Piece]) -> int:
+def line_width(line: Iterable[StyledText]) -> int:
     return sum(width_of(piece.text) for piece in line)
 
 
-def text_of(line: Iterable[Piece]) -> str:
+def text_of(line: Iterable[StyledText]) -> str:
     return "".join(piece.text for piece in line)
 
 
 def plain(text: str, style: str = "") -> Line:
-    return (Piece(text, style),) if text else EMPTY
+    return (StyledText(text, style),) if text else EMPTY
 
 
 def cut(line: Line, width: int) -> Line:
     """Shorten a line to ``width`` columns, ending in … where something was cut."""
     if line_width(line) <= width:
         return line
-    kept: list[Piece] = []
+    kept: list[StyledText] = []
     room = width - 1
     for piece in line:
         head = _fitting(piece.text, room)
@@ -72,7 +72,7 @@ def cut(line: Line, width: int) -> Line:
         room -= width_of(head)
         if len(head) < len(piece.text):
             break
-    return (*kept, Piece("…", kept[-1].style if kept else ""))
+    return (*kept, StyledText("…", kept[-1].style if kept else ""))
 
 
 def wrap(line: Line, width: int, first: Line = EMPTY, others: Line = EMPTY) -> list[Line]:
@@ -80,7 +80,7 @@ def wrap(line: Line, width: int, first: Line = EMPTY, others: Line = EMPTY) -> l
     if width >= UNLIMITED:
         return [_joined([*first, *line])]
     rows: list[Line] = []
-    row: list[Piece] = []
+    row: list[StyledText] = []
     head = first
     room = max(2, width - line_width(head))
     used = 0
@@ -118,9 +118,9 @@ def wrap(line: Line, width: int, first: Line = EMPTY, others: Line = EMPTY) -> l
     return rows
 
 
-def _words(line: Line) -> Iterator[list[Piece]]:
+def _words(line: Line) -> Iterator[list[StyledText]]:
     """The parts between which a row may end. Pieces that touch within a word stay together."""
-    word: list[Piece] = []
+    word: list[StyledText] = []
     last = ""
     for piece in line:
         for atom in _ATOM.findall(piece.text):
@@ -151,16 +151,16 @@ def _fitting(text: str, room: int) -> str:
     return text[:low]
 
 
-def _stripped(row: Sequence[Piece]) -> list[Piece]:
+def _stripped(row: Sequence[StyledText]) -> list[StyledText]:
     kept = list(row)
     while kept and not kept[-1].text.strip(" \u3000") and len(kept) > 1:
         kept.pop()
     return kept
 
 
-def _joined(pieces: Iterable[Piece]) -> Line:
+def _joined(pieces: Iterable[StyledText]) -> Line:
     """Neighbours of one style become one piece."""
-    joined: list[Piece] = []
+    joined: list[StyledText] = []
     for piece in pieces:
         if joined and joined[-1].style == piece.style and joined[-1].link == piece.link:
             joined[-1] = piece._replace(text=joined[-1].text + piece.text)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from hermes.cli.chat.highlight import Highlighter
-from hermes.cli.chat.lines import EMPTY, TAB, UNLIMITED, Line, Piece, line_width, plain, width_of, wrap
+from hermes.cli.chat.lines import EMPTY, TAB, UNLIMITED, Line, StyledText, line_width, plain, width_of, wrap
 from hermes.core.markdown.blocks import (
     FENCE,
     MARK_STYLES,
@@ -38,14 +38,14 @@ _LEADING = re.compile(r"[ \t]*")
 _NAMES = {"bold": "strong", "italic": "emphasis", "strike": "struck"}
 
 
-class _Screen(Style):
+class _LineStyle(Style):
     finds_addresses = True
 
     def cell(self, text: str) -> str:
         return text  # with its marks: a cell is shown with styles
 
 
-_STYLE = _Screen()
+_STYLE = _LineStyle()
 
 
 def render(source: str, width: int = UNLIMITED, *, has_links: bool = False) -> list[Line]:
@@ -103,7 +103,7 @@ class MarkdownStream:
             if not tail.strip().strip(self._fence[0]):  # a closing fence, or the beginning of one
                 return []
             (line,) = self._code.peek([*self._new_code, self._bare_code(tail)])[-1:]
-            return _hard_wrapped((Piece(self._margin), *line), self.width)
+            return _hard_wrapped((StyledText(self._margin), *line), self.width)
         rows: list[Line] = []
         if len(self._table) > 1:
             rows = self._table_lines([*self._table[:2], *self._table[2:][-LIVE_TABLE_ROWS:]])
@@ -156,7 +156,7 @@ class MarkdownStream:
         if self._code is None or not self._new_code:
             return
         lines, self._new_code = self._new_code, []
-        self._show([(Piece(self._margin), *line) if line else EMPTY for line in self._code.add(lines)])
+        self._show([(StyledText(self._margin), *line) if line else EMPTY for line in self._code.add(lines)])
 
     def _bare_code(self, line: str) -> str:
         """A line of code without the indentation of its fence."""
@@ -189,8 +189,8 @@ class MarkdownStream:
             case "item":
                 indent = block.indent.expandtabs(TAB)[: max(0, min(self.width // 2, 40))]
                 mark = block.head.strip() + " " if block.number else _STYLE.bullets[block.level]
-                first = (Piece(indent), Piece(mark, "bullet"))
-                others = (Piece(" " * (len(indent) + width_of(mark))),)
+                first = (StyledText(indent), StyledText(mark, "bullet"))
+                others = (StyledText(" " * (len(indent) + width_of(mark))),)
                 return wrap(self._inline(block.spans), self.width, first, others)
         text = line.expandtabs(TAB)
         indent = text[: len(text) - len(text.lstrip(" "))][: max(0, min(self.width // 2, 40))]
@@ -198,7 +198,7 @@ class MarkdownStream:
         return wrap(self._inline(spans_of(text.strip(" "), _STYLE)), self.width, lead, lead)
 
     def _quote(self, block: Block, depth: int) -> list[Line]:
-        bar = (Piece("│ ", "quote"),)
+        bar = (StyledText("│ ", "quote"),)
         if depth >= MAX_DEPTH or self.width < 10:
             return wrap(plain(block.text, "quote"), self.width, bar, bar)
         before = self.width
@@ -233,14 +233,14 @@ class MarkdownStream:
         wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
         shown: list[Line] = []
         for number in range(max(map(len, wrapped))):
-            row: list[Piece] = []
+            row: list[StyledText] = []
             for column, rows in enumerate(wrapped):
                 cell = rows[number] if number < len(rows) else EMPTY
                 if column:
-                    row.append(Piece(" │ ", "rule"))
+                    row.append(StyledText(" │ ", "rule"))
                 row += cell
                 if column < len(wrapped) - 1:
-                    row.append(Piece(" " * (widths[column] - line_width(cell))))
+                    row.append(StyledText(" " * (widths[column] - line_width(cell))))
             shown.append(tuple(row))
         return shown
 
@@ -252,21 +252,21 @@ class MarkdownStream:
                 shown.append(EMPTY)
             for head, cell in zip(heads, row, strict=True):
                 name = tuple(piece._replace(style=f"head {piece.style}".strip()) for piece in head)
-                shown += wrap((*name, Piece(": "), *cell), self.width, EMPTY, plain("  "))
-        return shown or wrap(tuple(p for head in heads for p in (*head, Piece("  "))), self.width)
+                shown += wrap((*name, StyledText(": "), *cell), self.width, EMPTY, plain("  "))
+        return shown or wrap(tuple(p for head in heads for p in (*head, StyledText("  "))), self.width)
 
     # Spans
 
     def _inline(self, spans: Sequence[Span], style: str = "") -> Line:
-        pieces: list[Piece] = []
+        pieces: list[StyledText] = []
         names: list[str] = [style] if style else []
         for number, span in enumerate(spans):
             now = " ".join(names)
             match span.kind:
                 case "text" | "escaped":
-                    pieces.append(Piece(span.text, now))
+                    pieces.append(StyledText(span.text, now))
                 case "code":
-                    pieces.append(Piece(span.text, f"{now} code".strip()))
+                    pieces.append(StyledText(span.text, f"{now} code".strip()))
                 case "link":
                     pieces += self._link(span, now)
                 case _ if span.partner > number:
@@ -277,7 +277,7 @@ class MarkdownStream:
                             names.remove(_NAMES[name])
         return tuple(pieces)
 
-    def _link(self, span: Span, style: str) -> list[Piece]:
+    def _link(self, span: Span, style: str) -> list[StyledText]:
         """The words as a hyperlink. Whatever could mislead is shown with its address."""
         address = span.address
         is_bare = span.text == address
@@ -285,11 +285,16 @@ class MarkdownStream:
         if not is_bare:
             words = "".join(one.text for one in spans_of(span.text, _STYLE) if one.kind != "mark") or address
         if not _SAFE.fullmatch(address):
-            return [Piece(words if is_bare else f"{words} ({address})", style)]
-        linked = Piece(words, f"{style} link".strip(), address)
+            return [StyledText(words if is_bare else f"{words} ({address})", style)]
+        linked = StyledText(words, f"{style} link".strip(), address)
         if is_bare or (self._has_links and not _LOOKS_LIKE_ADDRESS.match(words)):
             return [linked]
-        return [linked, Piece(" (", style), Piece(address, f"{style} dim".strip(), address), Piece(")", style)]
+        return [
+            linked,
+            StyledText(" (", style),
+            StyledText(address, f"{style} dim".strip(), address),
+            StyledText(")", style),
+        ]
 
 
 def _closes(line: str, fence: str) -> bool:
@@ -315,7 +320,7 @@ def _shrunk(widths: list[int], room: int) -> list[int]:
 def _hard_wrapped(line: Line, width: int) -> list[Line]:
     """Break where the terminal would: of code every blank counts."""
     rows: list[Line] = []
-    row: list[Piece] = []
+    row: list[StyledText] = []
     used = 0
     for piece in line:
         for character in piece.text:

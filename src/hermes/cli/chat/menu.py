@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes.cli.chat.lines import EMPTY, Line, Piece, cut, plain
+from hermes.cli.chat.lines import EMPTY, Line, StyledText, cut, plain
 from hermes.core.dataclasses import dataclass
 from hermes.core.printable import printable_line
 
@@ -12,7 +12,7 @@ MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MenuChoice:
     """``value`` is what picking it means; ``letter`` picks it too; ``preview`` is shown while it is the marked one."""
 
     value: str
@@ -26,7 +26,7 @@ class Menu:
     """``is_searched``: letters and numbers search in it instead of picking."""
 
     def __init__(
-        self, choices: Sequence[Choice], *, title: str = "", hint: str = "", is_searched: bool = False
+        self, choices: Sequence[MenuChoice], *, title: str = "", hint: str = "", is_searched: bool = False
     ) -> None:
         self._choices = tuple(choices)
         self._title = title
@@ -36,7 +36,7 @@ class Menu:
         self.search = ""
 
     @property
-    def shown(self) -> list[Choice]:
+    def matches(self) -> list[MenuChoice]:
         words = self.search.casefold().split()
         if not words:
             return list(self._choices)
@@ -47,15 +47,15 @@ class Menu:
         ]
 
     @property
-    def marked(self) -> Choice | None:
-        shown = self.shown
+    def marked(self) -> MenuChoice | None:
+        shown = self.matches
         return shown[self._at] if self._at < len(shown) else None
 
     def move(self, by: int) -> None:
-        if shown := self.shown:
+        if shown := self.matches:
             self._at = (self._at + by) % len(shown)
 
-    def typed(self, character: str) -> Choice | None:
+    def typed(self, character: str) -> MenuChoice | None:
         """Use a key. Returns the choice that it picks, None where it picks none."""
         if self._is_searched:
             if character.isprintable():
@@ -73,16 +73,16 @@ class Menu:
         if self._title:
             title = f"{self._title} {self.search}".rstrip() if self._is_searched else self._title
             rows.append(cut(plain(title, "strong"), width))
-        shown = self.shown
+        shown = self.matches
         first = max(0, min(self._at - MOST_SHOWN // 2, len(shown) - MOST_SHOWN))
         for number, choice in enumerate(shown[first : first + MOST_SHOWN], first):
             is_marked = number == self._at
             lead = "❯ " if is_marked else "  "
             key = "" if self._is_searched else f"{number + 1} "
             style = "chosen" if is_marked else ""
-            line = [Piece(lead + key, style), Piece(printable_line(choice.label), style)]
+            line = [StyledText(lead + key, style), StyledText(printable_line(choice.label), style)]
             if choice.note:
-                line.append(Piece(f"  {printable_line(choice.note)}", "dim"))
+                line.append(StyledText(f"  {printable_line(choice.note)}", "dim"))
             rows.append(cut(tuple(line), width))
         if (marked := self.marked) is not None and marked.preview:
             rows.append(EMPTY)

@@ -49,7 +49,7 @@ class PlainChat:
                 self.answer(text)
 
     def answer(self, text: str) -> None:
-        screen = Screen(is_command=text.lstrip().startswith("/"), words=self._words)
+        screen = PlainScreen(is_command=text.lstrip().startswith("/"), words=self._words)
         try:
             if not text.lstrip().startswith("/"):
                 # A fetch that failed is told by the model itself, as the answer to this message.
@@ -66,7 +66,7 @@ class PlainChat:
             screen.end()
             complain(error)
 
-    def _stop(self, screen: Screen) -> None:
+    def _stop(self, screen: PlainScreen) -> None:
         """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
         said = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
         try:
@@ -75,7 +75,7 @@ class PlainChat:
             complain(error)
 
 
-class Screen:
+class PlainScreen:
     """Shows the events of one ``say`` as lines of text, each as soon as it is finished."""
 
     def __init__(self, out: TextIO | None = None, *, is_command: bool = False, words: Texts = ENGLISH) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.cli.chat.highlight import Highlighter
-from hermes.cli.chat.lines import EMPTY, TAB, Line, Piece, plain, wrap
-from hermes.cli.chat.menu import Choice, Menu
+from hermes.cli.chat.lines import EMPTY, TAB, Line, StyledText, plain, wrap
+from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.core.i18n.en import Texts
 from hermes.core.text import visible
 
@@ -19,14 +19,14 @@ _COMMANDS = {"terminal": ("command", "bash"), "execute_code": ("code", "python")
 
 def approval_box(asked: Mapping[str, Any], words: Texts, width: int) -> list[Line]:
     """Show the whole of what would run, every hidden character spelled out; then where, and why it is asked."""
-    bar = (Piece("│ ", "warn"),)
-    rows: list[Line] = [EMPTY, (Piece("╭─ ", "warn"), Piece(words.CHAT_MAY_I, "strong"))]
+    bar = (StyledText("│ ", "warn"),)
+    rows: list[Line] = [EMPTY, (StyledText("╭─ ", "warn"), StyledText(words.CHAT_MAY_I, "strong"))]
     name = visible(str(asked.get("tool") or ""))
     where = visible(str(asked.get("where") or ""))
     rows += wrap(plain(" ".join(filter(None, (name, where))), "dim"), width, bar, bar)
     rows.append(bar)
     for line in _what_runs(asked):
-        rows += wrap(line, width, (*bar, Piece("  ")), (*bar, Piece("    ")))
+        rows += wrap(line, width, (*bar, StyledText("  ")), (*bar, StyledText("    ")))
     rows.append(bar)
     for number, row in enumerate(visible(str(asked.get("question") or "")).splitlines()):
         said = words.CHAT_WHY.format(why=row) if not number else row
@@ -50,7 +50,7 @@ def _what_runs(asked: Mapping[str, Any]) -> list[Line]:
     for key, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         first, *others = _spelled(text) or [""]
-        rows.append((Piece(f"{visible(str(key))}: ", "dim"), Piece(first)))
+        rows.append((StyledText(f"{visible(str(key))}: ", "dim"), StyledText(first)))
         rows += [plain(f"  {row}") for row in others]
     return rows
 
@@ -61,10 +61,10 @@ def _spelled(text: str) -> list[str]:
 
 
 def approval_menu(asked: Mapping[str, Any], words: Texts) -> Menu:
-    choices = [Choice(ONCE, words.CHAT_YES, "y")]
+    choices = [MenuChoice(ONCE, words.CHAT_YES, "y")]
     if asked.get("has_scopes"):
-        choices += [Choice(SESSION, words.CHAT_YES_SESSION, "s"), Choice(ALWAYS, words.CHAT_YES_ALWAYS, "a")]
-    choices += [Choice(DENY, words.CHAT_NO, "n"), Choice(DENY_WHY, words.CHAT_NO_WHY, "w")]
+        choices += [MenuChoice(SESSION, words.CHAT_YES_SESSION, "s"), MenuChoice(ALWAYS, words.CHAT_YES_ALWAYS, "a")]
+    choices += [MenuChoice(DENY, words.CHAT_NO, "n"), MenuChoice(DENY_WHY, words.CHAT_NO_WHY, "w")]
     return Menu(choices, hint=words.CHAT_CHOOSE)
 
 
@@ -76,5 +76,5 @@ def answer_command(code: str, value: str, reason: str = "") -> str:
 
 
 def clarify_menu(choices: tuple[str, ...], words: Texts) -> Menu:
-    offered = [Choice(choice, choice) for choice in choices]
-    return Menu([*offered, Choice(OWN_WORDS, words.CHAT_OWN_WORDS)], hint=words.CHAT_CHOOSE)
+    offered = [MenuChoice(choice, choice) for choice in choices]
+    return Menu([*offered, MenuChoice(OWN_WORDS, words.CHAT_OWN_WORDS)], hint=words.CHAT_CHOOSE)

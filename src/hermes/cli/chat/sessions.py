@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes.cli.chat.lines import EMPTY, Line, Piece, plain, wrap
+from hermes.cli.chat.lines import EMPTY, Line, StyledText, plain, wrap
 from hermes.cli.chat.markdown import render
-from hermes.cli.chat.menu import Choice, Menu
+from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL, SessionKey
 from hermes.core.printable import printable, printable_line
@@ -29,7 +29,7 @@ def picker(found: Sequence[Mapping[str, Any]], words: Texts, now: float) -> Menu
         preview = tuple(
             f"{'> ' if said['role'] == 'user' else '  '}{one_line(said['text'], 200)}" for said in session["preview"]
         )
-        choices.append(Choice(session["id"], one_line(session["title"], 60) or session["id"], "", note, preview))
+        choices.append(MenuChoice(session["id"], one_line(session["title"], 60) or session["id"], "", note, preview))
     return Menu(choices, title=words.CHAT_PICK, is_searched=True)
 
 
@@ -64,6 +64,8 @@ def conversation(told: Mapping[str, Any], words: Texts, width: int) -> list[Line
             continue
         if text.strip():
             lines += render(text, width)
-        lines += [(Piece("✓ ", "dim"), Piece(printable_line(name), "dim")) for name in message.get("tools", ())]
+        lines += [
+            (StyledText("✓ ", "dim"), StyledText(printable_line(name), "dim")) for name in message.get("tools", ())
+        ]
     lines.append(EMPTY)
     return lines

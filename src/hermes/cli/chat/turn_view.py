@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hermes.cli.chat.lines import EMPTY, Line, Piece, cut, line_width, plain, width_of, wrap
+from hermes.cli.chat.lines import EMPTY, Line, StyledText, cut, line_width, plain, width_of, wrap
 from hermes.cli.chat.markdown import MarkdownStream, render
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.dataclasses import dataclass
@@ -74,7 +74,7 @@ class TurnView:
         return say
 
     def handle(self, say: FollowedSay, event: Mapping[str, Any], now: float) -> None:
-        if not self._is_shown(say, event):
+        if not self._concerns(say, event):
             return
         match event.get("kind"):
             case "again":
@@ -136,7 +136,7 @@ class TurnView:
         for number, line in enumerate(as_typed(f"✗ {reason}").splitlines()):
             self._lines += wrap(plain(printable_line(line), "bad" if not number else ""), self._width)
 
-    def said(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show what the person said."""
         self._gap()
         for number, line in enumerate(printable(text).splitlines() or [""]):
@@ -178,7 +178,7 @@ class TurnView:
         """The rows that are not finished, the last ``most`` of them: text, then tools at work."""
         rows = self._stream.live() if self._stream is not None else []
         for tool in self._tools.values():
-            rows.append(cut((Piece("● ", "mark"), *self._tool_pieces(tool, now)), self._width))
+            rows.append(cut((StyledText("● ", "mark"), *self._tool_pieces(tool, now)), self._width))
             rows += [cut(plain(f"  │ {printable_line(text)}", "dim"), self._width) for text in tool.output]
         return rows[-most:]
 
@@ -192,7 +192,7 @@ class TurnView:
 
     # Text
 
-    def _is_shown(self, say: FollowedSay, event: Mapping[str, Any]) -> bool:
+    def _concerns(self, say: FollowedSay, event: Mapping[str, Any]) -> bool:
         """Everything once, though two messages that wait at the same time are both told of every turn."""
         if name := event.get("id") if event.get("kind") != "turn" else "":
             is_new = name not in self._delivered
@@ -281,12 +281,12 @@ class TurnView:
             return
         result = str(event.get("result") or "")
         is_good = event.get("outcome") == "ok" and not _failed(tool.name, result)
-        mark = Piece("✓ ", "good") if is_good else Piece("✗ ", "bad")
+        mark = StyledText("✓ ", "good") if is_good else StyledText("✗ ", "bad")
         line = (mark, *self._tool_pieces(tool, now))
         short = short_result(tool.name, result)
         room = self._width - line_width(line) - 4
         if short and room > 12:
-            line = (*line, Piece(f"  {one_line(short, min(room, SHOWN_RESULT))}", "dim"))
+            line = (*line, StyledText(f"  {one_line(short, min(room, SHOWN_RESULT))}", "dim"))
         self._lines.append(cut(line, self._width))
         self._last_is_tool = True
         if self.is_verbose and result.strip():
@@ -302,8 +302,10 @@ class TurnView:
         shown = f"  {format_seconds(seconds)}" if seconds >= 1 else ""
         room = max(10, self._width - width_of(tool.name) - width_of(shown) - 8)
         what = one_line(tool.what, min(room, SHOWN_ARGUMENT))
-        name = (Piece("$ ", "dim"),) if tool.name == "terminal" and what else (Piece(f"{tool.name} ", "strong"),)
-        return (*name, Piece(what, "code"), Piece(shown, "dim"))
+        name = (
+            (StyledText("$ ", "dim"),) if tool.name == "terminal" and what else (StyledText(f"{tool.name} ", "strong"),)
+        )
+        return (*name, StyledText(what, "code"), StyledText(shown, "dim"))
 
 
 def main_argument(arguments: Mapping[str, Any]) -> str:

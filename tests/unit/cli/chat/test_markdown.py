@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hermes.cli.chat.lines import Line, Piece, line_width, text_of, wrap
+from hermes.cli.chat.lines import Line, StyledText, line_width, text_of, wrap
 from hermes.cli.chat.markdown import MarkdownStream, render
 from tests.fakes.hostile import HOSTILE, raw_in
 
@@ -181,7 +181,7 @@ def test_only_web_and_mail_addresses_become_links() -> None:
     for address in ("javascript:alert(1)", "file:///etc/passwd", "ssh://host", "data:text/html,x"):
         assert all(piece.link == "" for line in render(f"[click]({address})", 80) for piece in line)
     (line,) = render("[click](https://example.org)", 80, has_links=True)
-    assert line == (Piece("click", "link", "https://example.org"),)
+    assert line == (StyledText("click", "link", "https://example.org"),)
 
 
 def test_a_link_that_could_mislead_shows_its_address() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from hermes.cli.chat.lines import line_width, text_of
-from hermes.cli.chat.menu import Choice, Menu
+from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.cli.chat.questions import answer_command, approval_box, approval_menu, clarify_menu
 from hermes.core.i18n.catalogue import ENGLISH
 
@@ -59,9 +59,9 @@ def test_arguments_that_are_no_json_are_shown_as_they_came() -> None:
 
 def test_a_choice_is_picked_by_number_letter_or_arrows() -> None:
     menu = approval_menu({"has_scopes": True}, ENGLISH)
-    assert [choice.letter for choice in menu.shown] == ["y", "s", "a", "n", "w"]
-    assert (menu.typed("3") or Choice("", "")).value == "always"
-    assert (menu.typed("N") or Choice("", "")).value == "deny"
+    assert [choice.letter for choice in menu.matches] == ["y", "s", "a", "n", "w"]
+    assert (menu.typed("3") or MenuChoice("", "")).value == "always"
+    assert (menu.typed("N") or MenuChoice("", "")).value == "deny"
     assert menu.typed("9") is menu.typed("q") is None
     menu.move(-1)
     assert menu.marked is not None
@@ -69,7 +69,7 @@ def test_a_choice_is_picked_by_number_letter_or_arrows() -> None:
 
 
 def test_what_cannot_be_granted_for_longer_is_not_offered() -> None:
-    assert [choice.value for choice in approval_menu({}, ENGLISH).shown] == ["once", "deny", "why"]
+    assert [choice.value for choice in approval_menu({}, ENGLISH).matches] == ["once", "deny", "why"]
 
 
 def test_an_answer_becomes_the_command_that_gives_it() -> None:
@@ -80,13 +80,13 @@ def test_an_answer_becomes_the_command_that_gives_it() -> None:
 
 
 def test_a_menu_is_searched_by_what_is_typed() -> None:
-    menu = Menu([Choice("a", "Plans"), Choice("b", "Trains", preview=("to Rome",))], is_searched=True)
+    menu = Menu([MenuChoice("a", "Plans"), MenuChoice("b", "Trains", preview=("to Rome",))], is_searched=True)
     for letter in "rome":
         assert menu.typed(letter) is None
-    assert [choice.value for choice in menu.shown] == ["b"]
+    assert [choice.value for choice in menu.matches] == ["b"]
     menu.erase()
     assert menu.search == "rom"
 
 
 def test_a_question_can_be_answered_in_own_words() -> None:
-    assert [choice.value for choice in clarify_menu(("red",), ENGLISH).shown] == ["red", ""]
+    assert [choice.value for choice in clarify_menu(("red",), ENGLISH).matches] == ["red", ""]
