@@ -134,6 +134,8 @@ class TerminalApp:
         return session
 
     def _redraw(self, render_as_done: bool = False) -> None:
+        if not render_as_done and self._is_resizing is None and self._measure():
+            self._resized()  # before the system tells us: the library would erase as many rows as there were
         if self._is_resizing is None or render_as_done:
             type(self._app)._redraw(self._app, render_as_done)
 
