@@ -62,9 +62,7 @@ LEAVE_SECONDS = 2.0
 PASTED_LINES = 5  # from so many on, a paste is shown as its size
 MIN_WIDTH = 20
 REDRAWN_COMMANDS = frozenset({"/undo", "/branch", "/resume", "/new", "/reset"})
-_STYLE = Style.from_dict(
-    {"bottom-toolbar": "noreverse dim", "bottom-toolbar.text": "noreverse dim", "prompt": "ansicyan bold"}
-)
+_STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim", "bottom-toolbar.text": "noreverse dim"})
 
 News = tuple[str, FollowedSay, Any]
 
@@ -631,7 +629,7 @@ class TerminalApp:
                     lines.insert(0, frames.lines[-1 - len(lines)])
                 if len(lines) == len(frames.lines):
                     rows += min(room, _broken(frames.before, shown_at) - max(0, len(frames.before) - 1))
-            renderer._cursor_pos = Point(x=0, y=rows)
+            renderer._cursor_pos = Point(x=columns, y=rows)  # as far left as it goes
         with self._one_frame():
             renderer.erase(leave_alternate_screen=False)
             write_styled(self._above, map(coded, lines))
@@ -693,7 +691,7 @@ class TerminalApp:
             shown += fragments(row)
             shown.append(("", "\n"))
         prompt = f"{self._words.CHAT_REASON}> " if self._reason_for else "> "
-        return [*shown, ("class:prompt", prompt)]
+        return [*shown, ("ansicyan bold", prompt)]
 
     def _toolbar(self) -> StyleAndTextTuples:
         if self._wants_to_leave():
