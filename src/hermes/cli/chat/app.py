@@ -441,7 +441,8 @@ class TerminalApp:
 
         @keys.add(Keys.CPRResponse, eager=True, save_before=lambda _: False)
         def _(event: KeyPressEvent) -> None:
-            self._frames.answered(int(event.data[2:-1].partition(";")[2]))
+            row, _, column = event.data[2:-1].partition(";")
+            self._frames.answered(int(row), int(column))
 
         @keys.add("c-l", eager=True)
         def _(_event: KeyPressEvent) -> None:
@@ -621,7 +622,7 @@ class TerminalApp:
         if reflows(os.environ):
             rows = _broken([min(width, shown_at) for width in self._rows_drawn()], columns)
             if shown_at != frames.believed:
-                room = self._rows_high - rows - 1
+                room = (frames.row or self._rows_high) - rows - 1
                 heights = [max(1, -(-line_width(line) // columns)) for line in frames.lines]
                 while len(lines) < len(frames.lines) and room >= heights[-1 - len(lines)]:
                     room -= heights[-1 - len(lines)]
@@ -733,11 +734,11 @@ class _Frames:
     """What is known of the last frame: the width it was drawn for (``believed``) and the one it was shown at.
 
     ``before`` holds the widths of the rows that it replaced, ``lines`` what it wrote above them. ``width`` is that of
-    the window as the terminal told last.
+    the window as the terminal told last, ``row`` the one that the cursor was in then.
     """
 
     def __init__(self) -> None:
-        self.believed = self.width = self.frame_width = 0
+        self.believed = self.width = self.frame_width = self.row = 0
         self.before: Sequence[int] = ()
         self.lines: Sequence[Line] = ()
         self.on_answer: Callable[[], None] | None = None
@@ -751,8 +752,8 @@ class _Frames:
         self._asked_at.append(now)
         return True
 
-    def answered(self, width: int) -> None:
-        self.has_answered = True
+    def answered(self, row: int, width: int) -> None:
+        self.has_answered, self.row = True, row
         if self._asked_at:
             self._asked_at.popleft()
         self.frame_width, self.width = self.width, width
