@@ -95,6 +95,7 @@ def compare(name: str, size: tuple[int, int], shown: str) -> None:
     text = re.sub(r"/tmp/hermes-[a-z0-9_]{8}", "/tmp/hermes-xxxxxxxx", shown)
     text = re.sub(r"(?m)(✓ \$ .*?)  \d+ s\b", r"\1", text)
     text = re.sub(r"\d\d:\d\d  ", "12:00  ", text)
+    text = re.sub(r"\bs_[a-z0-9]{10,}", "s_xxxxxxxxxxxxxxx", text)
     path = SCREENS / f"{name}-{size[0]}x{size[1]}.txt"
     if os.environ.get("KEEP_SCREENS"):
         path.write_text(text + "\n", encoding="utf-8")

@@ -62,6 +62,7 @@ class TurnView:
         self._was_told = False
         self._is_listening = True
         self._last_is_tool = False
+        self._ends_blank = False
 
     # What happens
 
@@ -169,9 +170,15 @@ class TurnView:
             self._stream.width = width
 
     def take(self) -> list[Line]:
+        """Return the lines finished since the last call, with never two blank ones in a row."""
         if self._stream is not None and (finished := self._stream.take()):
             self._lines += finished
-        lines, self._lines = self._lines, []
+        lines: list[Line] = []
+        for line in self._lines:
+            if line or not self._ends_blank:
+                lines.append(line)
+            self._ends_blank = not line
+        self._lines = []
         return lines
 
     def live(self, now: float, most: int) -> list[Line]:
