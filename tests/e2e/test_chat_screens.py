@@ -109,7 +109,9 @@ async def test_the_screens_of_a_chat_look_as_they_were_kept(folder: Path, size: 
 
         model.streams(tuple(re.findall(r"(?s).{1,6}", ANSWER)), 200)
         pane.types("Show me the plans")
-        compare("answer", size, await settled(pane, "That is all."))
+        await settled(pane, "That is all.")
+        # With what has scrolled away: how far the live rows pushed the screen up depends on the pace.
+        compare("answer", size, pane.text[pane.text.index(ENGLISH.BANNER) :].rstrip())
 
         pane.presses("C-l")
         model.calls_tools([("terminal", {"command": "seq 1 30; echo ready"})], text="Let me see.")
