@@ -93,6 +93,11 @@ class Pane:
         return [line.rstrip() for line in text.splitlines()]
 
     @property
+    def title(self) -> str:
+        """The name that the program gave to its window."""
+        return self._tmux("display-message", "-p", "-t", "w", "#{pane_title}").strip()
+
+    @property
     def text(self) -> str:
         return "\n".join(self.lines())
 

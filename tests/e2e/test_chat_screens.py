@@ -257,7 +257,7 @@ async def test_the_refusal_of_an_approval_is_explained_to_the_agent(folder: Path
     async with chat(folder, 80, 24) as (pane, model):
         model.calls_tools([("terminal", {"command": "rm -rf build"})])
         pane.types("Remove it")
-        await pane.shows(ENGLISH.CHAT_NO_WHY, 60)
+        await settled(pane, ENGLISH.CHAT_NO_WHY)  # keys that come at once are not meant for the box
         model.says("I leave it.")
         pane.writes("w")
         await pane.shows(f"{ENGLISH.CHAT_REASON}>")
@@ -276,3 +276,20 @@ async def test_lines_of_a_running_command_are_shown_and_folded_away(folder: Path
         shown = await settled(pane, "Over.")
         assert "│ first step" not in shown
         assert "✓ $ echo first step" in shown
+
+
+async def test_a_conversation_is_shown_again_and_its_title_names_the_window(folder: Path) -> None:
+    async with chat(folder, 80, 24, "; echo left with $?") as (pane, _):
+        pane.types("What do I **buy**?")
+        await settled(pane, "echo: What do I buy?")
+        pane.types("/title Shopping")
+        await settled(pane, "Shopping")
+        async with asyncio.timeout(30):
+            while pane.title != "Hermes: Shopping":  # noqa: ASYNC110 - only tmux knows it
+                await asyncio.sleep(0.1)
+        pane.types("/exit")
+        await pane.shows("left with 0", 60)
+        pane.types(f"clear; {sys.executable} -m hermes --continue")
+        shown = await settled(pane, "── Shopping")
+        assert "> What do I **buy**?" in shown
+        assert "echo: What do I buy?" in shown

@@ -333,7 +333,9 @@ class TerminalApp:
             else:
                 self.send(questions.answer_command(code, choice.value), choice.label)
 
-        self._open_menu(questions.approval_menu(asked, self._words), picked)
+        menu = questions.approval_menu(asked, self._words)
+        menu.guard(time.monotonic())
+        self._open_menu(menu, picked)
 
     def _clarified(self, choice: MenuChoice | None) -> None:
         if choice is not None and choice.value != questions.OWN_WORDS:
@@ -473,7 +475,7 @@ class TerminalApp:
 
         @keys.add("enter", filter=has_menu, eager=True)
         def _(_event: KeyPressEvent) -> None:
-            if self._menu is not None and self._menu.marked is not None:
+            if self._menu is not None and self._menu.accepts(time.monotonic()) and self._menu.marked is not None:
                 self._pick(self._menu.marked)
 
         @keys.add("escape", filter=has_menu, eager=True)
@@ -489,7 +491,9 @@ class TerminalApp:
 
         @keys.add(Keys.Any, filter=has_menu, eager=True)
         def _(event: KeyPressEvent) -> None:
-            if self._menu is not None and (choice := self._menu.typed(event.data)) is not None:
+            if self._menu is None or not self._menu.accepts(time.monotonic()):
+                return
+            if (choice := self._menu.typed(event.data)) is not None:
                 self._pick(choice)
             else:
                 self._draw()

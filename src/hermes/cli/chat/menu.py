@@ -9,6 +9,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.printable import printable_line
 
 MOST_SHOWN = 8
+GUARD_SECONDS = 0.8  # a key pressed sooner was meant for the line that was being typed
+PAUSE_SECONDS = 0.5  # and so is one that follows it without a pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,19 @@ class Menu:
         self._hint = hint
         self._is_searched = is_searched
         self._at = 0
+        self._ready_at = 0.0
         self.search = ""
+
+    def guard(self, now: float) -> None:
+        """It has just appeared: whoever is typing does not pick by accident."""
+        self._ready_at = now + GUARD_SECONDS
+
+    def accepts(self, now: float) -> bool:
+        """Whether a key pressed now is meant for this menu."""
+        if now >= self._ready_at:
+            return True
+        self._ready_at = max(self._ready_at, now + PAUSE_SECONDS)
+        return False
 
     @property
     def matches(self) -> list[MenuChoice]:

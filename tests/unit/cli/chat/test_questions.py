@@ -90,3 +90,11 @@ def test_a_menu_is_searched_by_what_is_typed() -> None:
 
 def test_a_question_can_be_answered_in_own_words() -> None:
     assert [choice.value for choice in clarify_menu(("red",), ENGLISH).matches] == ["red", ""]
+
+
+def test_keys_of_a_line_that_is_being_typed_pick_nothing() -> None:
+    menu = approval_menu({}, ENGLISH)
+    menu.guard(10.0)
+    assert [menu.accepts(now) for now in (10.1, 10.5, 10.7, 11.1, 11.5)] == [False] * 5
+    assert menu.accepts(12.1)
+    assert menu.accepts(12.2)
