@@ -402,6 +402,7 @@ class TerminalApp:
         keys = KeyBindings()
         has_menu = Condition(lambda: self._menu is not None)
 
+        @keys.add("c-j", filter=~has_menu, eager=True)  # Enter as it was typed before the prompt stood
         @keys.add("enter", filter=~has_menu & ~completion_is_selected, eager=True)
         def _(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
@@ -424,7 +425,6 @@ class TerminalApp:
             event.current_buffer.complete_state = None
 
         @keys.add("escape", "enter", filter=~has_menu)
-        @keys.add("c-j", filter=~has_menu)
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
