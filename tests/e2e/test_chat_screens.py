@@ -293,3 +293,20 @@ async def test_a_conversation_is_shown_again_and_its_title_names_the_window(fold
         shown = await settled(pane, "── Shopping")
         assert "> What do I **buy**?" in shown
         assert "echo: What do I buy?" in shown
+
+
+async def test_alt_enter_begins_a_line_and_ctrl_r_finds_an_earlier_one(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, model):
+        pane.writes("one")
+        pane.presses("M-Enter")
+        pane.writes("two")
+        pane.presses("Enter")
+        await settled(pane, "> one\n  two\n")
+        assert model.last_request["messages"][-1]["content"].endswith("one\ntwo")
+        pane.types("something else")
+        await settled(pane, "echo: something else")
+        pane.presses("C-r")
+        pane.writes("tw")
+        await pane.shows("I-search backward: tw", 30)
+        pane.presses("Enter")
+        await pane.shows("> one\n  two\nfake-1", 30)
