@@ -663,7 +663,7 @@ class TerminalApp:
         """Where less is to be shown than before (a menu was closed), draw anew, since the height only grows."""
         buffer = self._buffer
         height = len(buffer.document.lines) + (8 if buffer.complete_state is not None else 0)
-        height += int(self._app.layout.is_searching)
+        height += 100 if self._app.layout.is_searching else 0  # what it finds may have any number of lines
         before, self._height = self._height, height
         if height < before and self._loop is not None:
             self._loop.call_soon(self._draw_smaller)
