@@ -88,7 +88,7 @@ def test_the_bare_word_exit_leaves_as_in_a_shell(terminal: Terminal) -> None:
 
 
 @pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux")
-async def test_ctrl_c_gives_up_a_line_and_leaves_on_an_empty_one(terminal: Terminal, tmp_path: Path) -> None:
+async def test_ctrl_c_gives_up_a_line_and_twice_on_an_empty_one_leaves(terminal: Terminal, tmp_path: Path) -> None:
     with Pane(tmp_path, terminal.environ) as pane:
         pane.types(f"{sys.executable} -m hermes; echo left with $?")
         await pane.shows(ENGLISH.BANNER)
@@ -101,7 +101,7 @@ async def test_ctrl_c_gives_up_a_line_and_leaves_on_an_empty_one(terminal: Termi
         pane.types("two")
         await pane.shows("echo: two")
         await pane.shows("echo: two\n>")
-        pane.presses("C-c")
+        pane.presses("C-c", "C-c")
         assert "echo: h" not in await pane.shows("left with 0")
 
 

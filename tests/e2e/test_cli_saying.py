@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from hermes.app.tools import TOOLS
 from hermes.core.errors import GatewayError
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
-from hermes.store import outbox
+from hermes.store import inbox, outbox
 from tests.fakes import tools
 from tests.fakes.model import FakeModel
 
@@ -197,3 +198,60 @@ async def test_a_message_the_built_in_model_needs_no_weights_for_does_not_wait_f
 async def test_a_request_that_lacks_something_is_refused_in_words(client: Client, args: dict[str, Any]) -> None:
     with pytest.raises(GatewayError, match="say needs a"):
         await client.hear("say", **args)
+
+
+async def test_tools_are_told_with_their_call_their_output_and_their_end(client: Client, model: FakeModel) -> None:
+    model.calls_tools([("terminal", {"command": "echo working; sleep 1.5"})])
+    model.says("Done.")
+    result, events = await client.say("do it")
+    told = {event["kind"]: event for event in events}
+    assert json.loads(told["tool"]["arguments"]) == {"command": "echo working; sleep 1.5"}
+    assert told["tool_output"]["text"] == "working"
+    assert (told["tool_end"]["call"], told["tool_end"]["outcome"]) == (told["tool"]["call"], "ok")
+    assert result["tokens"] == {"prompt": 24, "completion": 14, "cached": 0}
+    assert result["model"]
+
+
+async def test_an_approval_is_told_with_its_command_its_place_and_its_reach(client: Client, model: FakeModel) -> None:
+    model.calls_tools([("terminal", {"command": "rm -rf build"})])
+    _, events = await client.say("do it")
+    (asked,) = [event for event in events if event["kind"] == "approval"]
+    assert (asked["tool"], json.loads(asked["arguments"])) == ("terminal", {"command": "rm -rf build"})
+    assert asked["where"]
+    assert (asked["has_scopes"], asked["touches_host"]) == (True, True)
+
+
+async def test_a_turn_is_told_as_the_own_one_only_to_the_message_it_answers(client: Client, model: FakeModel) -> None:
+    await client.say("/busy queue")
+    model.hold(silently=True)
+    first = asyncio.create_task(client.say("one", key="first"))
+    await model.is_holding()
+    second = asyncio.create_task(client.say("two", key="second"))
+    async with asyncio.timeout(10):
+        while not await client.gateway.db.read(inbox.has_queued, "agent:main:local:dm:cli"):  # noqa: ASYNC110 - a row
+            await asyncio.sleep(0.01)
+    model.release()
+    (_, of_first), (_, of_second) = await first, await second
+    own_first = [event["id"] for event in of_first if event["kind"] == "turn" and event["is_mine"]]
+    own_second = [event["id"] for event in of_second if event["kind"] == "turn" and event["is_mine"]]
+    assert len(own_first) == len(own_second) == 1
+    assert own_first != own_second
+
+
+async def test_the_history_of_a_chat_leaves_out_what_was_taken_back(client: Client) -> None:
+    await client.say("one")
+    await client.say("two")
+    await client.say("/undo")
+    told = await client.ask("chat.history", chat="cli", limit=10)
+    assert [message["text"] for message in told["messages"]] == ["one", "echo: one"]
+    assert told["used"] > 0
+    assert told["window"] > 0
+
+
+async def test_the_owners_conversations_are_listed_with_their_last_words(client: Client) -> None:
+    await client.say("What do I buy?")
+    await client.say("/new")
+    await client.say("When does the train leave?")
+    found = await client.ask("chat.sessions")
+    assert [session["title"] for session in found] == ["When does the train leave?", "What do I buy?"]
+    assert found[1]["preview"][-1]["text"] == "echo: What do I buy?"

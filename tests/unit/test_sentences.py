@@ -220,6 +220,9 @@ def test_every_sentence_reads_well_with_its_values(words: Texts, number: int) ->
 
 
 ALWAYS_SEVERAL = {
+    "CHAT_PASTED",  # five lines or more
+    "CHAT_MORE_LINES",
+    "CHAT_TOKENS",
     "APPROVAL_TIMEOUTS",  # three
     "BACKGROUND_FULL",  # the limit
     "COMPRESS_DONE",  # a summary of one character is none

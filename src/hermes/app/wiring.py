@@ -227,6 +227,7 @@ class Wiring:
             toolbox=self._toolbox,
             skills=self._skills,
             news=self._ground.news,
+            last_output=lambda lane, count: self.terminals.last_output(lane, count),
         )
 
     async def _status(self) -> dict[str, Any]:

@@ -150,18 +150,35 @@ def _run(name: str, rest: list[str]) -> int:
 
 
 def _one_shot(typed: list[str]) -> int:
-    from hermes.cli import chat
+    from hermes.cli.chat.one_shot import APPROVALS, FORMATS, OneShotOptions, one_shot
     from hermes.cli.support.help import Parser
     from hermes.cli.support.program_name import command_name
 
     parser = Parser(prog=command_name(), description="Ask one question, print the answer, exit.")
     parser.add_argument("-z", action="store_true", required=True, help="ask one question and exit")
-    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
-    # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
+    parser.add_argument("--json", action="store_true", dest="as_json", help="the same as --output-format json")
+    parser.add_argument(
+        "--output-format",
+        choices=FORMATS,
+        default="text",
+        dest="output",
+        help="text: the answer; json: one object; stream-json: every event as a line, the result last",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=0.0, metavar="SECONDS", help="stop the turn after so long and exit with 124"
+    )
+    parser.add_argument(
+        "--approve",
+        choices=APPROVALS,
+        default="none",
+        help="answer questions with yes: none, safe (what runs in a sandbox), all (default: none)",
+    )
+    # As many words as there are, since people forget the quotes; with none at all, one_shot says what to type.
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the question; - reads it from stdin")
     args = parser.parse_intermixed_args(typed)
     prompt = sys.stdin.read() if args.prompt == ["-"] else " ".join(args.prompt)
-    return chat.one_shot(prompt, as_json=args.as_json)
+    output = "json" if args.as_json and args.output == "text" else args.output
+    return one_shot(prompt, OneShotOptions(output, max(0.0, args.timeout), args.approve))
 
 
 def load(name: str) -> Command:

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     home = home_folder()
     refuse_foreign(home)
     loaded = load_config(home)
-    library = _open(home, loaded)
+    library = open_library(home, loaded)
     match args.verb:
         case "list":
             return _list(library, as_json=args.as_json)
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             return _scan(library, args)
 
 
-def _open(home: Path, loaded: Loaded) -> SkillLibrary:
+def open_library(home: Path, loaded: Loaded) -> SkillLibrary:
     from hermes.agent.skills import SkillLibrary
     from hermes.config import EnvFiles, secret_variables
     from hermes.store.home import make_home

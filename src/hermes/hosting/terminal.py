@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 
@@ -10,7 +11,12 @@ from hermes.core.printable import printable, printable_json, printable_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Any
+    from typing import IO, Any, Protocol
+
+    class Writes(Protocol):
+        def write(self, text: str, /) -> object: ...
+
+    Styled = Iterable[Iterable[tuple[str, str, str]]]
 
 DIM = "2"
 BLACK_ON_WHITE = "30;107"
@@ -59,6 +65,57 @@ def write(stream: IO[str], text: str, *, end: str = "", style: str = "", flush: 
     stream.write(clean + end)
     if flush:
         stream.flush()
+
+
+_STYLE = re.compile(r"[0-9;]*")
+_ADDRESS = re.compile(r"(?:https?://|mailto:)[!-~]+", re.IGNORECASE)
+MAX_ADDRESS = 2000
+MAX_TITLE = 100
+
+
+def write_styled(stream: Writes, lines: Styled, *, end: str = "\n") -> None:
+    """Write lines made of (text, style, link): the text is cleaned, the style is a code of ours.
+
+    A link becomes a hyperlink where its address is one of the web or of mail, in ASCII and of sensible length.
+    """
+    for line in lines:
+        written: list[str] = []
+        for text, style, link in line:
+            clean = printable_line(text)
+            if style and _STYLE.fullmatch(style):
+                clean = f"\x1b[{style}m{clean}\x1b[0m"
+            if link and len(link) <= MAX_ADDRESS and _ADDRESS.fullmatch(link):
+                clean = f"\x1b]8;;{link}\x1b\\{clean}\x1b]8;;\x1b\\"
+            written.append(clean)
+        stream.write("".join(written) + end)
+
+
+def set_title(stream: Writes, title: str) -> None:
+    """Name the window."""
+    stream.write(f"\x1b]2;{printable_line(title)[:MAX_TITLE]}\x1b\\")
+
+
+def save_title(stream: Writes) -> None:
+    """Let the terminal remember the name of its window, for ``restore_title``."""
+    stream.write("\x1b[22;2t")
+
+
+def restore_title(stream: Writes) -> None:
+    stream.write("\x1b[23;2t")
+
+
+def begin_frame(stream: Writes) -> None:
+    """Ask the terminal to show what follows at once, with ``end_frame``. Terminals that do not know it ignore it."""
+    stream.write("\x1b[?2026h")
+
+
+def end_frame(stream: Writes) -> None:
+    stream.write("\x1b[?2026l")
+
+
+def ask_width(stream: Writes) -> None:
+    """Let the terminal answer with the place of its last column, once it has shown all that was written before."""
+    stream.write("\x1b7\x1b[999C\x1b[6n\x1b8")
 
 
 def err_unbuffered(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field
 from pathlib import Path
@@ -48,8 +48,14 @@ class LocalDoor(Protocol):
         """What is sent to this chat while the block lasts."""
 
 
+async def _no_output(_lane: str, _count: int) -> bytes:
+    return b""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
+    """``last_output`` returns the newest bytes of the command that a turn of a lane waits for."""
+
     home: Path
     db: Database
     clock: SteadyClock
@@ -73,6 +79,7 @@ class Gateway:
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
     news: News = field(default_factory=News)
+    last_output: Callable[[str, int], Awaitable[bytes]] = _no_output
 
     def begin(self) -> None:
         """Let accounts connect and skills and tools load, holding up no answer. Idempotent."""

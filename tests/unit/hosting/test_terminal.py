@@ -36,7 +36,7 @@ lines, which the formatter has cleaned."""
 
 BY_HAND = {
     "cli/main.py": {"for stream in (sys.stdout, sys.stderr)"},  # it sets how they encode, and writes nothing
-    "cli/support/screen.py": {"(out or sys.stdout).isatty()", "self._out or sys.stdout"},  # handed on to write
+    "cli/chat/plain.py": {"self._out or sys.stdout"},  # handed on to write
     "cli/support/help.py": {"file or sys.stderr"},  # handed on to write
 }
 
@@ -152,3 +152,39 @@ def test_an_entry_of_a_list_stays_one_line(capsys: pytest.CaptureFixture[str]) -
 def test_a_question_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builtins.input", lambda prompt: prompt)
     assert terminal.ask("Delete \x1b[8mall? ") == "Delete ‹U+001B›[8mall? "
+
+
+def test_pieces_of_a_line_are_cleaned_and_only_our_codes_style_them() -> None:
+    stream = io.StringIO()
+    terminal.write_styled(stream, [[("a\x1b[2J\n", "1;36", ""), ("b", "0m\x1b]0;x", "")]])
+    assert stream.getvalue() == "\x1b[1;36ma‹U+001B›[2J\\n\x1b[0mb\n"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "https://a\x1b\\b",
+        "https://a b",
+        "https://a\x07",
+        "https://" + "a" * 3000,
+    ],
+    ids=["script", "file", "escape", "blank", "bell", "long"],
+)
+def test_an_address_that_could_do_more_than_lead_somewhere_is_no_hyperlink(address: str) -> None:
+    stream = io.StringIO()
+    terminal.write_styled(stream, [[("words", "", address)]])
+    assert stream.getvalue() == "words\n"
+
+
+def test_an_address_of_the_web_is_a_hyperlink() -> None:
+    stream = io.StringIO()
+    terminal.write_styled(stream, [[("words", "", "https://example.org/a")]])
+    assert stream.getvalue() == "\x1b]8;;https://example.org/a\x1b\\words\x1b]8;;\x1b\\\n"
+
+
+def test_a_title_of_a_stranger_cannot_leave_the_title() -> None:
+    stream = io.StringIO()
+    terminal.set_title(stream, "plans\x07\x1b\\\x1b[2J\nmore")
+    assert stream.getvalue() == "\x1b]2;plans‹U+0007›‹U+001B›\\‹U+001B›[2J\\nmore\x1b\\"

@@ -108,6 +108,7 @@ class Terminals:
         self._jobs: dict[str, _BackgroundCommand] = {}
         self._quota = WorkspaceQuota()
         self._is_offline_told = False
+        self._waited_for: dict[str, _BackgroundCommand] = {}  # by lane: the command that a turn waits for
 
     def approvals_mode(self) -> str:
         """Return which commands ask first: ``approvals.mode``."""
@@ -190,6 +191,7 @@ class Terminals:
     async def finish(self, ctx: ToolContext, command: TerminalCommand, seconds: float) -> Finished:
         """Run a command and wait; a timeout or cancellation ends the command first."""
         job = await self._start(ctx, command)
+        self._waited_for[job.process.lane] = job
         try:
             if ctx.started_group is not None:
                 await ctx.started_group(job.running.group)
@@ -202,6 +204,8 @@ class Terminals:
         except BaseException:
             await to_the_end(_drop(job))
             raise
+        finally:
+            self._waited_for.pop(job.process.lane, None)
         ended = replace(job.process, ended_at=self._clock.now(), exit_code=exit_code)
         return Finished(ended, job.output, job.running.had_leftovers, tuple(self._notes(job, exit_code)))
 
@@ -294,6 +298,14 @@ class Terminals:
             log.warning("Store is down", extra={"command": job.process.id, "reason": str(error)})
         finally:
             self._jobs.pop(job.process.id, None)
+
+    async def last_output(self, lane: str, count: int) -> bytes:
+        """Return the newest bytes of the command that a turn of this lane waits for; b'' where there is none."""
+        job = self._waited_for.get(lane)
+        if job is None:
+            return b""
+        size = job.output.size
+        return self._mask(await job.output.read(max(0, size - count), count))
 
     # What goes on, or was kept
 

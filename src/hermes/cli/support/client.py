@@ -95,6 +95,8 @@ class GatewayClient:
         self._on_recovered = on_recovered
         self._recoveries = 0
         self._inside: InProcessGateway | None = None
+        self._lock = threading.RLock()  # a chat asks from several threads: one opens or closes, the others wait
+        self._is_closed = False
 
     @property
     def is_alone(self) -> bool:
@@ -118,9 +120,9 @@ class GatewayClient:
             self.connect()
             began = time.monotonic()
             try:
-                if self._inside is not None:
+                if (inside := self._inside) is not None:
                     _refuse_agent(verb, args)
-                    return self._inside.ask(verb, args, shown)
+                    return inside.ask(verb, args, shown)
                 is_followed = shown is not None and is_listening(self.home)
                 patience = ANSWER_SECONDS if timeout is None or is_followed else timeout
                 return control.call(self.home, verb, args, patience, shown)
@@ -140,6 +142,12 @@ class GatewayClient:
 
     def connect(self) -> None:
         """Find out who answers; open what is needed when nobody does. Raises GatewayIsDownError for Alone.NEVER."""
+        with self._lock:
+            self._connect()
+
+    def _connect(self) -> None:
+        if self._is_closed:
+            raise GatewayError("This command is ending.")
         if self._inside is not None and self._inside.is_over:
             self._forget()
         if self._inside is not None:
@@ -183,10 +191,11 @@ class GatewayClient:
         self._recoveries = len(reports)
 
     def _forget(self) -> None:
-        inside, self._inside = self._inside, None
-        if inside is not None:
-            inside.close()
-            self._tell_of_recoveries()
+        with self._lock:
+            inside, self._inside = self._inside, None
+            if inside is not None:
+                inside.close()
+                self._tell_of_recoveries()
 
     def __enter__(self) -> Self:
         return self
@@ -194,6 +203,7 @@ class GatewayClient:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        self._is_closed = True
         self._forget()
 
 

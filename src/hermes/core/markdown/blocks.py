@@ -33,8 +33,8 @@ _TICKS = re.compile(r"`+")
 _TOKENS = r"\\[!-/:-@\[-`{-~]|`+|!?\[|<https?://|\*{1,3}|_{1,3}|~~"
 _TOKEN = re.compile(_TOKENS)
 _TOKEN_OR_ADDRESS = re.compile(rf"{_TOKENS}|<?(?i:https?|mailto|tel):")
-_STYLES = {"*": ("italic",), "**": ("bold",), "***": ("bold", "italic"), "~~": ("strike",)}
-_STYLES |= {mark.replace("*", "_"): styles for mark, styles in _STYLES.items()}
+MARK_STYLES = {"*": ("italic",), "**": ("bold",), "***": ("bold", "italic"), "~~": ("strike",)}
+MARK_STYLES |= {mark.replace("*", "_"): styles for mark, styles in MARK_STYLES.items()}
 _CROSSED = -2  # an opening mark inside a pair that closed before it
 
 Rows = Sequence[Sequence[str]]
@@ -187,7 +187,7 @@ def _inline(spans: Sequence[Span], style: Style, active: Iterable[str] = ()) -> 
                 word.kind = "text" if word.kind == "link" else word.kind  # a link holds no other
             tokens.append((style.link(_inline(words, style, styles), span), "done"))
         elif span.partner > number:
-            opened[number] = [name for name in _STYLES[span.text] if name not in styles]
+            opened[number] = [name for name in MARK_STYLES[span.text] if name not in styles]
             styles.update(opened[number])
             tokens.append(("".join(getattr(style, name) for name in opened[number]), "opens"))
         else:

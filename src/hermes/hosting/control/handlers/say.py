@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from typing import Any
 
+from hermes.agent.backends.output import as_text
 from hermes.agent.models.embedded.prompts import hint_in
 from hermes.config import ToolProgressMode
 from hermes.core.approval import ApprovalState
@@ -19,8 +20,17 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, ChatKind, SessionKey
 from hermes.core.messages import OutboundMessage
+from hermes.core.requests import TurnResult
 from hermes.hosting.control.server import Reply
-from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.events import (
+    SegmentEnded,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnStarted,
+)
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.tool_progress import progress_line
 from hermes.store import approvals, inbox, outbox, trace
@@ -28,13 +38,17 @@ from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState
 from hermes.store.outbox import OutboxKind, OutboxState
-from hermes.store.turns import turns
+from hermes.store.turns import tool_calls, turns
 from hermes.store.turns.retry import event_after
 from hermes.store.turns.turns import TurnState
 
 MAX_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store
 RECORD_SECONDS = 0.01  # all was handed over, and is just being written down as delivered
+OUTPUT_BYTES = 4096  # of a running command that a terminal is shown
+OUTPUT_LINES = 5
+MAX_ARGUMENTS = 20_000  # characters of a call that a terminal is shown
+MAX_RESULT = 4_000  # and of its result
 LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
 
 _OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN})
@@ -67,6 +81,10 @@ class _FollowedMessage:
     turns: set[str] = field(default_factory=set)
     woken: str = ""  # a turn that slept on an approval when this message came
     is_command: bool = False
+    event_id: str = ""
+    result: TurnResult | None = None  # of the last turn that ended
+    running: str = ""  # the call of a tool that runs now
+    output: str = ""  # of that tool, as last told
 
 
 class SayHandler:
@@ -86,6 +104,8 @@ class SayHandler:
                 await self._gateway.hub.submit(
                     chat, text, key, folder=str(args.get("folder") or ""), language=str(args.get("language") or "")[:20]
                 )
+                stored = await self._gateway.db.read(trace.event_of_key, f"local/local/{key}")
+                said.event_id = stored.id if stored is not None else ""
                 standing = await self._follow(said, reply)
         except TimeoutError:
             raise GatewayError(
@@ -97,6 +117,7 @@ class SayHandler:
             "state": standing.state,
             "reason": standing.reason,
             "approvals": [{"code": asked.code, "question": asked.question} for asked in standing.pending],
+            **_spent(said.result),
         }
 
     @asynccontextmanager
@@ -135,8 +156,20 @@ class SayHandler:
             async with asyncio.timeout(seconds):
                 news = await said.news.get()
         except TimeoutError:
+            if said.running:
+                await self._tell_output(said, reply)
             return True
         return await self._tell(news, said, reply)
+
+    async def _tell_output(self, said: _FollowedMessage, reply: Reply) -> None:
+        """Tell the last lines of the command that runs now, where there are new ones."""
+        raw = await self._gateway.last_output(said.lane, OUTPUT_BYTES)
+        if len(raw) == OUTPUT_BYTES:
+            raw = raw[raw.find(b"\n") + 1 :]  # of half a line nobody can say whether it holds half a secret
+        text = "\n".join(as_text(raw).splitlines()[-OUTPUT_LINES:])
+        if text and text != said.output:
+            said.output = text
+            await reply.event({"kind": "tool_output", "call": said.running, "text": text})
 
     async def _tell(self, news: TurnEvent | OutboundMessage, said: _FollowedMessage, reply: Reply) -> bool:
         if isinstance(news, OutboundMessage):
@@ -146,16 +179,29 @@ class SayHandler:
             return False  # another window's turn in this chat
         said.turns.add(news.turn_id)
         match news:
-            case TextArrived(text=text):
-                await reply.event({"kind": "delta", "text": text})
+            case TextArrived(text=text, turn_id=turn_id):
+                await reply.event({"kind": "delta", "text": text, "turn": turn_id})
                 return False
-            case SegmentEnded():
-                await reply.event({"kind": "segment"})
+            case SegmentEnded(turn_id=turn_id):
+                await reply.event({"kind": "segment", "turn": turn_id})
             case ToolStarted(name=name, arguments=arguments):
+                said.running, said.output = news.call_id, ""
                 if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
-                    await reply.event({"kind": "tool", "name": name, "label": progress_line(name, arguments)})
-            case TurnStarted(turn_id=turn_id):
-                await reply.event({"kind": "turn", "id": turn_id})
+                    call = {"call": news.call_id, "turn": news.turn_id, "arguments": arguments[:MAX_ARGUMENTS]}
+                    label = progress_line(name, arguments)
+                    await reply.event({"kind": "tool", "name": name, "label": label, **call})
+            case ToolEnded():
+                said.running = ""
+                if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
+                    end = {"call": news.call_id, "turn": news.turn_id, "outcome": news.outcome}
+                    await reply.event(
+                        {"kind": "tool_end", "name": news.name, "result": news.result[:MAX_RESULT], **end}
+                    )
+            case TurnStarted(turn_id=turn_id, event_ids=event_ids):
+                is_mine = said.event_id in event_ids or turn_id == said.woken
+                await reply.event({"kind": "turn", "id": turn_id, "turn": turn_id, "is_mine": is_mine})
+            case TurnEnded(result=result):
+                said.result = result
             case _:
                 pass
         return isinstance(news, TurnEnded | SegmentEnded)
@@ -166,16 +212,17 @@ class SayHandler:
         if row is None or row.kind in (OutboxKind.PREVIEW, OutboxKind.EDIT):
             return
         said.delivered.add(row.id)
+        name = {"id": row.id, "turn": row.turn_id}
         match row.kind:
             case OutboxKind.QUESTION:
                 asked = await self._gateway.db.read(_approval_in, row.turn_id, message.text)
-                await reply.event({"kind": "approval", "text": message.text, **asked})
+                await reply.event({"kind": "approval", "text": message.text, **asked, **name})
             case OutboxKind.NOTICE:
-                await reply.event({"kind": "notice", "text": message.text})
+                await reply.event({"kind": "notice", "text": message.text, **name})
             case _:
                 # "note" is the part of the text that the built-in model says about itself, after its answer.
                 note = hint_in(message.text, self._gateway.home)
-                await reply.event({"kind": "reply", "text": message.text, "note": note})
+                await reply.event({"kind": "reply", "text": message.text, "note": note, **name})
 
 
 async def _forward(sent: asyncio.Queue[OutboundMessage], news: asyncio.Queue[TurnEvent | OutboundMessage]) -> None:
@@ -257,8 +304,26 @@ def _letter(tx: Tx, idempotency_key: str) -> outbox.OutboxRow | None:
     return outbox.get(tx, group if index == "0" else idempotency_key)
 
 
-def _approval_in(tx: Tx, turn_id: str, text: str) -> dict[str, str]:
+def _approval_in(tx: Tx, turn_id: str, text: str) -> dict[str, Any]:
     for asked in approvals.of_turn(tx, turn_id):
         if asked.code in text:
-            return {"code": asked.code, "question": asked.question}
+            call = tool_calls.get(tx, asked.tool_call_id)
+            return {
+                "code": asked.code,
+                "question": asked.question,
+                "tool": call.name if call else "",
+                "arguments": call.arguments if call else "",
+                "where": asked.where_run,
+                "has_scopes": bool(asked.subject),
+                "touches_host": bool(asked.touches_host),
+            }
     return {"code": "", "question": ""}
+
+
+def _spent(result: TurnResult | None) -> dict[str, Any]:
+    """The model of a turn and its tokens; nothing where no turn ended."""
+    if result is None:
+        return {}
+    used = result.usage
+    tokens = {"prompt": used.prompt_tokens, "completion": used.completion_tokens, "cached": used.cached_tokens}
+    return {"model": result.model, "tokens": tokens}

@@ -6,12 +6,12 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.cli.support.screen import Screen
+from hermes.cli.chat.plain import PlainScreen
 
 
 def shown(*events: Mapping[str, Any], result: Mapping[str, Any] | None = None) -> str:
     out = io.StringIO()
-    screen = Screen(out)
+    screen = PlainScreen(out)
     for event in events:
         screen.show(event)
     screen.end(result)

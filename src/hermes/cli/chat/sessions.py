@@ -1,0 +1,71 @@
+"""Earlier conversations: the picker, and a conversation shown again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermes.cli.chat.lines import EMPTY, Line, StyledText, plain, wrap
+from hermes.cli.chat.markdown import render
+from hermes.cli.chat.menu import Menu, MenuChoice
+from hermes.core.i18n.en import Texts
+from hermes.core.keys import LOCAL, SessionKey
+from hermes.core.printable import printable, printable_line
+from hermes.core.text import one_line
+
+SHOWN_MESSAGES = 20
+MAX_SHOWN_LINES = 40  # of one message that was said by the person
+
+
+def picker(found: Sequence[Mapping[str, Any]], words: Texts, now: float) -> Menu:
+    choices = []
+    for session in found:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["updated_at"]))
+        if now - session["updated_at"] < 20 * 3600:
+            when = time.strftime("%H:%M", time.localtime(session["updated_at"]))
+        platform = platform_of(str(session["key"]))
+        note = "  ".join(filter(None, (when, f"{session['lines']} {words.CHAT_LINES}", platform)))
+        preview = tuple(
+            f"{'> ' if said['role'] == 'user' else '  '}{one_line(said['text'], 200)}" for said in session["preview"]
+        )
+        choices.append(MenuChoice(session["id"], one_line(session["title"], 60) or session["id"], "", note, preview))
+    return Menu(choices, title=words.CHAT_PICK, is_searched=True)
+
+
+def platform_of(key: str) -> str:
+    """The platform on which a conversation began; '' for this machine and for what cannot be read."""
+    try:
+        platform = SessionKey.parse(key).platform
+    except ValueError:
+        return ""
+    return "" if platform == LOCAL else platform
+
+
+def conversation(told: Mapping[str, Any], words: Texts, width: int) -> list[Line]:
+    """A conversation as it would stand here, had it been held here."""
+    lines: list[Line] = [EMPTY]
+    title = printable_line(str(told.get("title") or ""))
+    origin = platform_of(str(told.get("key") or ""))
+    head = "  ".join(filter(None, (title, words.CHAT_FROM.format(platform=origin) if origin else "")))
+    rule = "── " + (f"{head} " if head else "")
+    lines.append(plain(rule + "─" * max(0, min(width, 60) - len(rule)), "rule"))
+    for message in told.get("messages", ()):
+        text = str(message["text"])
+        if message["role"] == "user":
+            lines.append(EMPTY)
+            rows = printable(text).splitlines() or [""]
+            for number, row in enumerate(rows[:MAX_SHOWN_LINES]):
+                lead = plain("> " if not number else "  ", "mark")
+                lines += wrap(plain(row.expandtabs(4), "you"), width, lead, plain("  "))
+            if len(rows) > MAX_SHOWN_LINES:
+                lines.append(plain("  " + words.CHAT_MORE_LINES.format(count=len(rows) - MAX_SHOWN_LINES), "dim"))
+            lines.append(EMPTY)
+            continue
+        if text.strip():
+            lines += render(text, width)
+        lines += [
+            (StyledText("✓ ", "dim"), StyledText(printable_line(name), "dim")) for name in message.get("tools", ())
+        ]
+    lines.append(EMPTY)
+    return lines
