@@ -114,11 +114,11 @@ class CommandRun:
         if program in ("cd", "pushd", "popd"):
             return self._change_folder(program, words)
         if program in _BUILTINS:
-            self._builtin(program, words, level)
-            return same
+            ends = few(self._folders | self._builtin(program, words, level))
+            return FoldersAfter(ends, ends)
         if program in running.WRAPPERS:
-            self._wrapper(program, words, level)
-            return same
+            ends = self._wrapper(program, words, level)
+            return FoldersAfter(few(ends | self._folders), same.fail) if program in _IN_THIS_SHELL else same
         if program in running.SHELLS or program in ("su", "runuser"):
             self._shell(program, words, level)
             return same
@@ -129,7 +129,7 @@ class CommandRun:
             self._reader(program, words)
             return same
         self._judging.changes()
-        if any(re.match(_READER_RUNS.get(program, r"(?!)"), word.text) for word in words):
+        if any(re.match(_OPTIONS_THAT_RUN.get(program, r"(?!)"), word.text) for word in words):
             self._ask(Danger.UNJUDGED)
         match program:
             case "tar" | "bsdtar":
@@ -163,15 +163,36 @@ class CommandRun:
 
     def _reader(self, program: str, words: Sequence[Word]) -> None:
         """A reader changes nothing; what it shows may still be secret: all of a home, or a hidden folder in it."""
-        is_deep = program in ("rg", "ag", "ack") or dangerous.recursive([word.text for word in words])
-        if program not in ("grep", "egrep", "fgrep", "rg", "ag", "ack") or not is_deep:
-            return
-        home = self._judging.site.home or "~"
+        texts = [word.text for word in words]
         named = [word for word in words if not word.text.startswith("-")]
-        for place in (normal(path) for word in named[1:] for path in self._judging.paths(word.text, self._folders)):
-            is_above = f"{home}/".startswith(f"{place.rstrip('/')}/")
-            if is_above or place.startswith(f"{home}/.") or place in ("/root", "/home", "/proc"):
-                self._ask(Danger.SECRETS)
+        if program in _LISTERS:
+            starts = _find_starts(words) if program == "find" else named[program in ("fd", "fdfind") :]
+            if program in ("locate", "mlocate", "plocate") or self._hold_secrets(starts or [Word(".")]):
+                self._judging.lists_secrets = True
+        if self._judging.lists_secrets and program in _SHOWS_FILES and any(not word.is_tame for word in words):
+            self._ask(Danger.SECRETS)
+        if program in ("rg", "ag", "ack"):
+            is_deep, sees_hidden = True, any(re.match(r"--hidden|-\w*[u.]|--unrestr", text) for text in texts)
+        elif program in ("grep", "egrep", "fgrep", "diff", "colordiff"):
+            is_deep = sees_hidden = dangerous.recursive(texts) or any(
+                re.match(r"-\w*d|--dir|--rec|--deref|recurse", text) for text in texts
+            )
+        else:
+            return
+        looked_at = named if program in ("diff", "colordiff") else named[1:] or ([Word(".")] if sees_hidden else [])
+        if is_deep and self._hold_secrets(looked_at):
+            self._ask(Danger.SECRETS)
+
+    def _hold_secrets(self, words: Sequence[Word]) -> bool:
+        """Whether one of these folders is a home, above one, or a hidden folder in it."""
+        home = self._judging.site.home or "~"
+        return any(
+            f"{home}/".startswith(f"{place.rstrip('/')}/")
+            or place.startswith(f"{home}/.")
+            or place in ("/root", "/home", "/proc")
+            for word in words
+            for place in (normal(path) for path in self._judging.paths(word.text, self._folders))
+        )
 
     def _rules(self, program: str, words: Sequence[Word]) -> None:
         texts = [word.text for word in words]
@@ -216,20 +237,22 @@ class CommandRun:
 
     # Builtins
 
-    def _builtin(self, program: str, words: Sequence[Word], level: int) -> None:
+    def _builtin(self, program: str, words: Sequence[Word], level: int) -> frozenset[str]:
+        """Judge a command of the shell itself; return the folders in which it may leave the shell."""
+        ends = self._folders
         texts = [word.text for word in words]
         known = all(word.is_known for word in words)
         match program:
             case "eval":
                 self._walk.poison()
-                self._text_of(words)
+                ends = self._text_of(words)
             case "." | "source":
                 self._walk.poison()
-                self._sourced(words)
+                ends = self._sourced(words)
             case "trap":
                 rest = words[1:] if texts[:1] == ["--"] else words
                 if rest and rest[0].text not in ("-", "-l", "-p", ""):
-                    self._text_of(rest[:1])
+                    ends = self._text_of(rest[:1])
             case "alias":
                 for word in words:
                     if "=" in word.text or not word.is_known:
@@ -280,21 +303,24 @@ class CommandRun:
                 self._ask(Danger.UNJUDGED)
         if level:
             self._judging.changes()
+        return ends
 
     # What runs others
 
-    def _wrapper(self, program: str, words: Sequence[Word], level: int) -> None:
+    def _wrapper(self, program: str, words: Sequence[Word], level: int) -> frozenset[str]:
+        """Judge the command behind a program that runs it; return the folders in which that one may end."""
+        ends = self._folders
         self._judging_changes_unless_reading(program, words)
         texts = [word.text for word in words]
         if program == "command" and texts[:1] and re.fullmatch(r"-[pvV]*[vV]", texts[0]):
-            return
+            return ends
         if program in ("gdb", "entr", "capsh", "parallel", "sem", "nix-shell", "rlwrap", "ssh-agent", "coproc"):
             self._ask(Danger.UNJUDGED)
         if program == "env":
             split = option_text([_without_cluster(word) for word in words], "-S", "--split-string")
             if split:
                 self._judging.text(split, self._depth + 1, self._folders)
-                return
+                return ends
         if program == "flock" and (text := option_text(words, "-c", "--command")):
             self._judging.text(text, self._depth + 1, self._folders)
         inner = running.behind(program, words)
@@ -304,11 +330,11 @@ class CommandRun:
         if inner is None:
             self._ask(Danger.UNJUDGED)
             self._words_of_runner(words, level)
-            return
+            return ends
         if program == "env":
             for word in words[: len(words) - len(inner)]:
                 name, equals, value = word.text.partition("=")
-                if equals and name in running.TAKES_OVER and value not in running.PLAIN_VALUES:
+                if equals and running.takes_over(name) and value not in running.PLAIN_VALUES:
                     self._ask(Danger.UNJUDGED)
                 if word.text in ("-C", "--chdir") or word.text.startswith(("-C", "--chdir=")):
                     self._folders = frozenset({NOWHERE})
@@ -325,7 +351,7 @@ class CommandRun:
         if program in running.FED_BY_PIPE and inner and replaced:
             inner = [Word(word.text.replace(replaced, SPLITS)) for word in inner]
             self.judge(inner, level + 1)
-            return
+            return ends
         if program in running.FED_BY_PIPE and inner:
             given = self._feed.text
             inner = (*inner, *([Word(one) for one in given.split()] if given is not None else [Word(SPLITS)]))
@@ -342,9 +368,10 @@ class CommandRun:
             inner = inner[1:]
             self._scan(program, inner, level)
         elif inner:
-            self.judge(inner, level + 1)
+            ends = self.judge(inner, level + 1).any
         if not inner and program not in ("time", "exec", "env", "command") and self._feed.is_piped:
             self._ask(Danger.UNJUDGED)
+        return ends
 
     def _words_of_runner(self, words: Sequence[Word], level: int) -> None:
         """Words of a wrapper whose options are not known: each may be the command."""
@@ -359,19 +386,21 @@ class CommandRun:
         if not reading.only_reads(program, words):
             self._judging.changes()
 
-    def _text_of(self, words: Sequence[Word]) -> None:
+    def _text_of(self, words: Sequence[Word]) -> frozenset[str]:
         """Text that a shell reads. What stands in it is judged; a value that is not known may hold anything."""
         self._judging.changes()
         folders = self._folders | {NOWHERE} if self._walk.moves else self._folders
-        self._judging.text(" ".join(word.text for word in words), self._depth + 1, folders)
+        ends = self._judging.text(" ".join(word.text for word in words), self._depth + 1, folders)
         if not all(word.is_known or (word.is_quoted and word.is_tame) for word in words):
             self._ask(Danger.NETWORK_TO_SHELL if self._judging.fetches else Danger.UNJUDGED)
+        return ends.any
 
-    def _sourced(self, words: Sequence[Word]) -> None:
+    def _sourced(self, words: Sequence[Word]) -> frozenset[str]:
         """A script by name, for ``.`` or for a shell."""
         self._judging.changes()
+        ends = self._folders
         if not words:
-            return
+            return ends
         word = words[0]
         if word.text.startswith("/dev/fd/"):
             self._ask(Danger.NETWORK_TO_SHELL if self._judging.fetches or self._feed.is_fetched else Danger.UNJUDGED)
@@ -381,8 +410,9 @@ class CommandRun:
             self._ask(Danger.UNJUDGED)
         else:
             for path in self._judging.paths(word.text, self._folders):
-                self._judging.script(path, self._depth, self._folders, is_shell=True)
+                ends |= self._judging.script(path, self._depth, self._folders, is_shell=True)
         self._scan("sh", words[1:], 1)
+        return few(ends)
 
     def _fed(self) -> None:
         """A shell that reads its standard input."""
@@ -501,12 +531,14 @@ class CommandRun:
                 continue
             break
         rest = words[at:]
+        if kind == "perl" and any(re.search(r"[|<>*?]$|^[<>|+]", word.text.strip()) for word in rest):
+            self._ask(Danger.CODE)  # it takes such a name for a command, or for a file to write
         if codes:
             for one in codes:
                 if not one.is_tame or one.globs:
                     self._ask(Danger.CODE)
                 if is_python:
-                    self._judging.python(one.plain())
+                    self._judging.python(one.plain(), self._folders)
                 else:
                     self._judging.other_code(one.plain())
             self._scan(kind, rest, level, may_be_unknown=False)
@@ -519,7 +551,7 @@ class CommandRun:
                 self._ask(Danger.NETWORK_TO_SHELL)
             elif self._feed.text is not None:
                 if is_python:
-                    self._judging.python(self._feed.text)
+                    self._judging.python(self._feed.text, self._folders)
                 else:
                     self._judging.other_code(self._feed.text)
             elif self._feed.is_piped or (file is not None and file.text != "-"):
@@ -574,8 +606,10 @@ class CommandRun:
         for start in _find_starts(words):
             paths = self._judging.paths(start.text, self._folders)
             is_out = is_out or not start.is_tame or not all(map(self._judging.is_inside, paths))
+        if self._hold_secrets(_find_starts(words)):
+            self._judging.lists_secrets = True
         for inner in executed(words):
-            is_plain = not is_out and ("-type", "f") in pairwise(texts)
+            is_plain = not is_out and not self._judging.lists_secrets and ("-type", "f") in pairwise(texts)
             named = [Word(one.text.replace("{}", "./found" if is_plain else UNKNOWN)) for one in inner]
             if inner and posixpath.basename(inner[0].text) in ("rm", "unlink", "rmdir", "shred"):
                 self._ask(Danger.DELETE_TREE)
@@ -632,11 +666,16 @@ class CommandRun:
         is_linking = dangerous.flag("ls", "--link", "--symbolic-link")(texts)
         if (
             is_linking
+            or any(re.match(r"-[a-zA-Z]*[tS]|--[tsb]", text) and text != "-t" for text in texts)
             or any(not word.is_tame for word in words)
             or any(word.globs and word.may_be_option() and not is_plain_name(word) for word in words)
+            or (named[-1:]
+            and named[-1].globs)
         ):
             self._generic("cp", words, level)
             return
+        if self._hold_secrets(named[:-1]) and any(re.match(r"-\w*[aRr]|--(arch|rec)", text) for text in texts):
+            self._ask(Danger.SECRETS)
         target = option_text(words, "-t", "--target-directory")
         for text in [target] if target else [named[-1].text] if len(named) > 1 else []:
             for path in self._judging.paths(text, self._folders):
@@ -663,7 +702,7 @@ class CommandRun:
         )
         if is_sending and (not is_local or has_file):
             self._ask(Danger.SENDS)
-        if any(re.match(_FETCH_ODD, text) for text in texts):
+        if any(re.match(_FETCH_ODD, text) or reading.shortens(text, _FETCH_ODD_LONG) for text in texts):
             self._ask(Danger.UNJUDGED)
         if any(text.startswith("file:") for text in texts):
             self._ask(Danger.SECRETS)
@@ -776,6 +815,8 @@ class CommandRun:
             at += 1
         if verb == "config" and not _GIT_CONFIG.fullmatch(" ".join(word.text for word in kept)):
             self._ask(Danger.SYSTEM_FILES)
+        if verb == "maintenance" and [word.text for word in kept[1:2]] != ["run"]:
+            self._ask(Danger.SYSTEM_FILES)  # it writes the settings of the person, and schedules
         if verb == "remote" and any(word.text in ("add", "set-url", "rename") for word in kept):
             self._ask(Danger.SENDS)
         if verb in (
@@ -793,8 +834,10 @@ class CommandRun:
             named = [word.text for word in kept if not word.text.startswith("-")][1:]
             if verb != "push" or (named and re.search(r"[:/@]|\.\.", named[0])):
                 self._ask(Danger.SENDS)
-        if any(re.match(_GIT_RUNS, word.text) for word in kept):
+        if any(re.match(_GIT_RUNS, word.text) or reading.shortens(word.text, _GIT_RUNS_LONG) for word in kept):
             self._ask(Danger.UNJUDGED)
+        if verb == "clone" and any(re.match(r"-[a-zA-Z]*[uc]", word.text) for word in kept):
+            self._ask(Danger.UNJUDGED)  # a program for the other side, or a setting
         if verb and verb not in _GIT_VERBS and not reading.only_reads("git", words):
             self._ask(Danger.UNJUDGED)
         self._generic("git", kept, level)
@@ -863,8 +906,16 @@ class CommandRun:
                     continue
                 if not self._judging.is_inside(path):
                     self._judging.softly_written(path)
-        if text.startswith("-") or "://" in text:
+        if "://" in text:
             return
+        if self._judging.site.resolve is not None and word.is_tame and re.match(r"-|\w+=", text):
+            for value in {text.partition("=")[2], *(text[at:] for at in (2, 3) if text[:1] == "-")} - {""}:
+                if not all(map(self._judging.is_inside, self._judging.paths(value, self._folders))):
+                    self._ask(Danger.OUTSIDE)
+        if text.startswith("-"):
+            return
+        if word.globs and program in _FILE_TOOLS and any(mark in posixpath.dirname(text) for mark in "*?["):
+            self._ask(Danger.OUTSIDE)  # the pattern may match a link
         for path in self._judging.paths(text, self._folders) if word.is_tame else ():
             if (places.runs_by_itself(normal(path), self._judging.site.home) and program not in ("git",)) or (
                 program == "git" and re.search(r"(^|/)\.git(/|$)", text)
@@ -948,6 +999,14 @@ _BUILTINS = names(
     "let wait hash test "
     "[ exit return printf"
 )
+_IN_THIS_SHELL = names("command builtin time exec")
+_LISTERS = names("find fd fdfind ls tree locate mlocate plocate")
+_SHOWS_FILES = names(
+    "cat head tail less more nl tac rev cut paste fold fmt od hexdump hd strings xxd base64 base32 "
+    "basenc grep egrep fgrep "
+    "zgrep zcat sed awk gawk mawk sort uniq diff cmp comm join tr column jq bat rg ag ack look"
+)
+"""Readers that show what is in a file."""
 _OWN_SETTINGS = names("pairing api-key people config model skills")
 _INTERPRETER_VALUES = {
     "python": names("-W -X"),
@@ -988,7 +1047,20 @@ _FETCH_ODD = (
     r"-i$|--input-file|"
     r"--output-dir|-P|--directory-prefix|--warc|--save-cookies|--cookie-jar|-c$"
 )
-_READER_RUNS = {
+_OPTIONS_THAT_RUN = {
+    "split": r"--f",
+    "zip": r"-TT|--u",
+    "gcc": r"-wrapper|-B|-fplugin|-?-specs|@",
+    "g++": r"-wrapper|-B|-fplugin|-?-specs|@",
+    "cc": r"-wrapper|-B|-fplugin|-?-specs|@",
+    "sqlite3": r"(?is)-?-(cmd|init)|\s*\.(?!(tables?|schema|head(ers)?|mode|ind(exes|ices)|dump|databases|width|timer|"
+    r"explain|fullschema|nullvalue|stats|dbinfo|separator|quit|exit|help)\b[^\n;|]*$)|"
+    r".*(\battach\b|\bvacuum\b.*\binto\b|\bwritefile\b|\bedit\s*\(|load_extension|\n\s*\.)",
+    "cargo": r"--config",
+    "rpm": r"--(pipe|eval|define|load|rcfile|macros|dbpath|root)|-E|-D",
+    "apt": r"-o|-c|--option|--config",
+    "pip": r"--lo",
+    "pip3": r"--lo",
     "rg": r"--pre|--hostname-bin",
     "ag": r"--pager",
     "ack": r"--pager|--ackrc",
@@ -999,6 +1071,12 @@ _READER_RUNS = {
     "less": r"-[kK]|--lesskey|\+",
     "more": r"\+",
 }
+_FETCH_ODD_LONG = (
+    "--config", "--upload-file", "--data-binary", "--form", "--execute", "--use-askpass", "--input-file", "--post-file",
+    "--body-file", "--output-dir", "--directory-prefix", "--unix-socket", "--trace-ascii", "--dump-header",
+    "--cookie-jar", "--stderr", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--append-output", "--output-file",
+    "--hsts-file", "--rejected-log",
+)  # fmt: skip
 _TAR_ODD = (
     "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script",
     "--new-volume-script",
@@ -1034,6 +1112,11 @@ _GIT_RUNS = (
     r"--tool|--extcmd|-x$|--sequence-editor|--unsafe-paths|--to-command|--smtp|ext::|fd::|-O\S|--separate-git-dir|"
     r"--reference)(=|$|.)"
 )
+_GIT_RUNS_LONG = (
+    "--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--exec", "--ext-diff", "--textconv",
+    "--open-files-in-pager", "--template", "--tool", "--extcmd", "--sequence-editor", "--unsafe-paths", "--to-command",
+    "--separate-git-dir", "--reference", "--config",
+)  # fmt: skip
 _GIT_VERBS = names(
     "add am apply archive bisect branch bundle checkout cherry-pick clean clone commit config describe diff "
     "fetch format-patch gc "
