@@ -722,6 +722,29 @@ x=1 > /victim/f
 true && echo x > /victim/f
 cd src && echo x > ../../victim/f
 cd src; echo x > ../../victim/f
+exec 3<../victim/f; echo x > /dev/fd/3
+echo x 3<../victim/f > /dev/fd/3
+cp notes.txt /dev/stdin < /victim/f
+cp notes.txt /dev/fd/0 < /victim/f
+echo x < /victim/f > /dev/stdin
+{ echo x > /dev/stdin; } < /victim/f
+while read l; do echo y > /dev/stdin; done < /victim/f
+tar xf a.tar --transform='s,^,link/,'
+tar xf a.tar --xform='flags=r;s,notes,link/z,'
+mkdir -p t/d/hooks; echo x > t/d/hooks/pre-push; tar cf x.tar --transform s,d/,.git/, -C t d; tar xf x.tar
+printf -- '--- /dev/null\n+++ .git/hooks/pre-push\n@@ -0,0 +1 @@\n+x\n' > p.diff; patch -p0 < p.diff
+git worktree add link/wt
+git --work-tree link checkout HEAD -- notes.txt
+git log -1 --output link/f
+git format-patch -1 -o link
+git bundle create link/b HEAD
+git cherry-pick --strategy=../../w/hook HEAD
+vim -es '+wq! link/f' notes.txt
+view -es -c '!./hook' -c q
+strace -o '|./hook' true
+setarch -R ./hook
+run-parts --regex hook .
+perl -pi'../victim/*' -e 's/n/w/' notes.txt
 git fetch --upload-p=./evil.sh .
 git clone -u ./evil.sh . c2
 git clone --upl=./evil.sh . c2

@@ -87,9 +87,7 @@ ATTEMPTS: dict[str, Call] = {
     "a file name that is a command": ("terminal", {"command": "perl -pe 's/a/b/' './evil.sh|'"}),
     "code by a text that is evaluated": (
         "execute_code",
-        {
-            "code": "import typing\nclass A:\n    x: \"__import__('os').remove('/'.join(['a']))\"\ntyping.get_type_hints(A)"
-        },
+        {"code": "import typing\nclass A:\n    x: \"__import__('os').remove('a')\"\ntyping.get_type_hints(A)"},
     ),
     "code by the name of a method": (
         "execute_code",
@@ -133,6 +131,15 @@ ATTEMPTS: dict[str, Call] = {
     "keys by a loop": ("terminal", {"command": 'find ~ -type f | while read f; do cat "$f"; done'}),
     "keys by git": ("terminal", {"command": "git diff --no-index /dev/null ~/.ssh/id_ed25519"}),
     "keys by a copy": ("terminal", {"command": "cp -r ~/. copy; cat copy/.s*/*"}),
+    "a file opened for reading and written by its descriptor": (
+        "terminal",
+        {"command": "exec 3<@v/f; echo x > /dev/fd/3"},
+    ),
+    "the standard input as a file": ("terminal", {"command": "cp notes.txt /dev/stdin < @v/f"}),
+    "a hook out of an archive": ("terminal", {"command": "tar xf x.tar"}),
+    "a hook out of a patch": ("terminal", {"command": "patch -p0 < x.diff"}),
+    "an editor with a command": ("terminal", {"command": "vim -es '+!./evil.sh' +q notes.txt"}),
+    "git with a way to merge": ("terminal", {"command": "git merge --strategy=../../work/evil.sh HEAD"}),
     "a skill that stays": (
         "skill_manage",
         {"action": "create", "name": "x", "content": "---\nname: x\ndescription: y\n---\nz\n"},
@@ -162,6 +169,8 @@ def prepared(tmp_path: Path) -> Path:
     (work / "bisect.py").write_text("g = globals()\ng['__buil' + 'tins__']['__imp' + 'ort__']('o' + 's')\n")
     (work / "helper.py").write_text("o = __builtins__\n__version__ = vars(o)\n")
     (work / ".git" / "config").write_text("[core]\n")
+    (work / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (work / "x.diff").write_text("--- /dev/null\n+++ .git/hooks/pre-push\n@@ -0,0 +1 @@\n+x\n")
     for script in (work / "evil.sh", work / "bin" / "ls"):
         script.chmod(0o755)
     (work / "link").symlink_to(victim)

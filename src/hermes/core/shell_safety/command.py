@@ -148,18 +148,42 @@ class CommandRun:
                 self._fetch(program, words, level)
             case "kill":
                 self._kill(words)
+            case "run-parts":
+                self._ask(Danger.CODE)
+                self._generic(program, words, level)
             case "git":
                 self._git(words, level)
             case _:
                 self._generic(program, words, level)
         if program in _WRITES_FILES:
             self._judging.wrote_files()
+        if (
+            program in _WRITES_ANYWHERE
+            and not (
+                program in ("tar", "bsdtar") and not any(re.match(r"-?\w*x|--(ext|get)", one.text) for one in words)
+            )
+            and self._holds_settings(words)
+        ):
+            self._ask(Danger.SYSTEM_FILES)
         if program in _UNPACKS and (
             program != "cp"
             or any(re.match(r"-\w*[aRrdP]|--(archive|rec|no-deref|preserve)", word.text) for word in words)
         ):
             self._judging.wrote_links()
         return same
+
+    def _holds_settings(self, words: Sequence[Word]) -> bool:
+        """Whether what is unpacked may replace a start file of a home, or a hook of a repository."""
+        read = self._judging.site.read
+        target = next(
+            (found for name in ("-C", "--directory", "-d") if (found := option_text(words, name))),
+            ".",
+        )
+        return any(
+            f"{self._judging.site.home or '~'}/".startswith(f"{place.rstrip('/')}/")
+            or (read is not None and (read(f"{place}/.git/HEAD") is not None or read(f"{place}/.git") is not None))
+            for place in (normal(path) for path in self._judging.paths(target, self._folders))
+        )
 
     def _reader(self, program: str, words: Sequence[Word]) -> None:
         """A reader changes nothing; what it shows may still be secret: all of a home, or a hidden folder in it."""
@@ -314,7 +338,20 @@ class CommandRun:
         texts = [word.text for word in words]
         if program == "command" and texts[:1] and re.fullmatch(r"-[pvV]*[vV]", texts[0]):
             return ends
-        if program in ("gdb", "entr", "capsh", "parallel", "sem", "nix-shell", "rlwrap", "ssh-agent", "coproc"):
+        if program in (
+            "gdb",
+            "entr",
+            "capsh",
+            "parallel",
+            "sem",
+            "nix-shell",
+            "rlwrap",
+            "ssh-agent",
+            "coproc",
+            "setarch",
+        ):
+            self._ask(Danger.UNJUDGED)
+        if program in ("strace", "ltrace") and any(re.match(r"(-o|--output=)?\s*[|!]", text) for text in texts):
             self._ask(Danger.UNJUDGED)
         if program == "env":
             split = option_text([_without_cluster(word) for word in words], "-S", "--split-string")
@@ -517,6 +554,8 @@ class CommandRun:
             if text == "-":
                 break
             if text.startswith("-") and len(text) > 1:
+                if kind == "perl" and re.match(r"-[\w.]*i.*[/*]", text):
+                    self._ask(Danger.CODE)  # where the old file is kept
                 if kind == "perl" and re.match(r"-[\w.]*i", text):
                     for other in words[at + 1 :]:
                         for path in (
@@ -669,8 +708,7 @@ class CommandRun:
             or any(re.match(r"-[a-zA-Z]*[tS]|--[tsb]", text) and text != "-t" for text in texts)
             or any(not word.is_tame for word in words)
             or any(word.globs and word.may_be_option() and not is_plain_name(word) for word in words)
-            or (named[-1:]
-            and named[-1].globs)
+            or (named[-1:] and named[-1].globs)
         ):
             self._generic("cp", words, level)
             return
@@ -836,6 +874,8 @@ class CommandRun:
                 self._ask(Danger.SENDS)
         if any(re.match(_GIT_RUNS, word.text) or reading.shortens(word.text, _GIT_RUNS_LONG) for word in kept):
             self._ask(Danger.UNJUDGED)
+        if any(re.match(r"(-s|--strat\w*=).*/", f"{one.text}{two.text}") for one, two in pairwise([*kept, Word("")])):
+            self._ask(Danger.UNJUDGED)  # a way to merge is a program
         if verb == "clone" and any(re.match(r"-[a-zA-Z]*[uc]", word.text) for word in kept):
             self._ask(Danger.UNJUDGED)  # a program for the other side, or a setting
         if verb and verb not in _GIT_VERBS and not reading.only_reads("git", words):
@@ -921,9 +961,7 @@ class CommandRun:
                 program == "git" and re.search(r"(^|/)\.git(/|$)", text)
             ):
                 self._ask(Danger.SYSTEM_FILES)
-            elif (
-                self._judging.site.resolve is not None and not self._judging.is_inside(path) and program not in ("git",)
-            ):
+            elif self._judging.site.resolve is not None and not self._judging.is_inside(path):
                 self._ask(Danger.OUTSIDE)
             elif program in _FILE_TOOLS or program in _WRITES_FILES:
                 self._judging.noted(path)
@@ -1047,7 +1085,9 @@ _FETCH_ODD = (
     r"-i$|--input-file|"
     r"--output-dir|-P|--directory-prefix|--warc|--save-cookies|--cookie-jar|-c$"
 )
+_EDITOR_RUNS = r"\+.|-[a-zA-Z]*[cSuUWwis]|--cmd"
 _OPTIONS_THAT_RUN = {
+    **dict.fromkeys(("vim", "vi", "view", "ex", "nvim", "gvim", "vimdiff", "rvim", "rview", "vim.tiny"), _EDITOR_RUNS),
     "split": r"--f",
     "zip": r"-TT|--u",
     "gcc": r"-wrapper|-B|-fplugin|-?-specs|@",
@@ -1080,8 +1120,10 @@ _FETCH_ODD_LONG = (
 _TAR_ODD = (
     "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script",
     "--new-volume-script",
-    "--rsh-command", "--rmt-command", "--listed-incremental", "--recursive-unlink",
+    "--rsh-command", "--rmt-command", "--listed-incremental", "--recursive-unlink", "--transform", "--xform",
+    "--keep-directory-symlink",
 )  # fmt: skip
+_WRITES_ANYWHERE = names("tar bsdtar unzip 7z 7za unrar cpio pax patch")
 _UNPACKS = names("tar bsdtar unzip git cp rsync 7z 7za unrar cpio pax gh hg svn")
 _KNOWN_MODULES = names(
     "pytest unittest pip venv build http.server json.tool compileall py_compile mypy ruff black isort flake8 "
@@ -1105,7 +1147,7 @@ _GIT_PLAIN = re.compile(
     r"postbuffer)=)"
 )
 _SSH_TAKES_VALUE = names("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B")
-_GIT_BEFORE = r"-c|-p$|--paginate|--config-env|--exec-path"
+_GIT_BEFORE = r"-c|-p$|--paginate|--config-env|--exec-path|--work-tree"
 _GIT_RUNS = (
     r"(?i)(--config-env|--exec-path|--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|"
     r"--open-files-in-pager|--template|"

@@ -90,6 +90,8 @@ class Judging:
         self._scripts = 0
         self._trials = 0
         self._imports: set[str] = set()
+        self.opens_outside = False
+        """Whether a file outside of the workspace is opened for reading: by its descriptor it can be written."""
         self.lists_secrets = False
         """Whether a part has listed a folder in which files of secrets are: a name that is not known may be one."""
 

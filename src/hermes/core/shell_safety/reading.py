@@ -166,7 +166,7 @@ for _name in ("pnpm", "yarn"):
     READERS[_name] = READERS["npm"]
 
 _TAR_RUNS = r"-[IF].*|-\w*[IF]"
-_TAR_RUNS_LONG = (
+_TAR_RUNS_LONG: tuple[str, ...] = (
     "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script", "--new-volume-script",
     "--rsh-command", "--rmt-command", "--index-file", "--listed-incremental", "--volno-file", "--delete", "--extract",
 )  # fmt: skip

@@ -321,6 +321,8 @@ class Walk:
                 self._judging.ask(Danger.NETWORK)
             if self._judging.names_secret(word, folders):
                 self._judging.ask(Danger.SECRETS)
+            if not word.is_known or not all(map(self._judging.is_inside, self._judging.paths(text, folders))):
+                self._judging.opens_outside = True
             return
         if is_number or text.startswith("/dev/fd/"):
             return
