@@ -227,8 +227,8 @@ class CommandRun:
             found.add(Danger.GATEWAY)
         for danger in found:
             self._ask(danger)
-        if name == "hermes" or (name.startswith("python") and ("-m", "hermes") in pairwise(texts)):
-            self._hermes([text for text in texts if text not in ("-m", "hermes")])
+        if name == "hermes":
+            self._hermes(texts)
 
     def _hermes(self, texts: Sequence[str]) -> None:
         """Our own commands. The agent must not answer its own questions, whoever would allow it to."""
@@ -238,7 +238,8 @@ class CommandRun:
             self._judging.refuse("It answers a question that the agent itself has asked.")
         elif named[:1] == ["gateway"] and named[1:2] != ["status"]:
             self._ask(Danger.GATEWAY)
-        elif named[:1] and named[0] in _OWN_SETTINGS and named[1:2] not in ([], ["list"], ["explain"]):
+        elif not _OWN_READING.fullmatch(" ".join(text for text in texts if text != "--json")):
+            # All else changes settings, sends messages, or is an agent of its own under whatever settings it is given.
             self._ask(Danger.HERMES_HOME)
 
     # Folders
@@ -631,7 +632,8 @@ class CommandRun:
                 return
         if name in _MODULES_THAT_RUN:
             self._ask(Danger.CODE)
-        if name in ("hermes",):
+        if name.split(".")[0] == "hermes":
+            self._hermes([word.text for word in words[1:]])
             return
         if name not in _KNOWN_MODULES:
             self._judging.module(name)
@@ -1045,7 +1047,12 @@ _SHOWS_FILES = names(
     "zgrep zcat sed awk gawk mawk sort uniq diff cmp comm join tr column jq bat rg ag ack look"
 )
 """Readers that show what is in a file."""
-_OWN_SETTINGS = names("pairing api-key people config model skills")
+_OWN_READING = re.compile(
+    r"(-h|--help|-V|--version|help|version|status|doctor|gateway status)|(logs|trace)( \S+)*|completion( \w+)?|"
+    r"approvals( list| grants)?|(pairing|people|config|tools|skills|sessions|api-key|model)( list)?|"
+    r"config (get|explain|show|path)( \S+)*|\w[\w-]*( \w[\w-]*)? (-h|--help)"
+)
+"""What our own command line only shows, as all of its words."""
 _INTERPRETER_VALUES = {
     "python": names("-W -X"),
     "pypy": names("-W -X"),
