@@ -220,6 +220,46 @@ async def test_the_owners_agent_asks_before(
         assert contents(*watched) == before
 
 
+SIGN_INS = [
+    ".codex/auth.json",
+    ".claude/.credentials.json",
+    ".gemini/oauth_creds.json",
+    ".openclaw/config.json",
+    ".config/google-chrome-beta/Default/Preferences",
+    ".config/Signal/config.json",
+    ".local/share/TelegramDesktop/tdata/key",
+    ".config/containers/auth.json",
+    ".config/git/credentials",
+    ".m2/settings.xml",
+    ".s3cfg",
+    ".Xauthority",
+]
+
+
+@pytest.mark.parametrize("tool", ["terminal", "read_file"])
+@pytest.mark.parametrize("place", SIGN_INS)
+async def test_what_other_programs_sign_in_with_is_not_shown_without_a_question(
+    start: Start,
+    telegram: FakeTelegram,
+    model: FakeModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    place: str,
+) -> None:
+    home = tmp_path / "work"  # the owner's workspace is the home, if nothing else is set
+    monkeypatch.setenv("HOME", str(home))
+    (home / place).parent.mkdir(parents=True, exist_ok=True)
+    (home / place).write_text("CANARY")
+    arguments = {"path": place} if tool == "read_file" else {"command": f"cat {place}"}
+    model.script([calls_tools((tool, arguments)), "Done."])
+    async with start() as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
+        telegram.user_says("show it")
+        await turn_is(gateway, "waiting")
+    assert "CANARY" not in json.dumps(results(model))
+
+
 REFUSED = [
     "rm -rf /{bin,etc}",
     "for x do rm -rf /; done; rm -rf /",

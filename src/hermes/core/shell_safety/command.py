@@ -632,6 +632,8 @@ class CommandRun:
                 return
         if name in _MODULES_THAT_RUN:
             self._ask(Danger.CODE)
+        if name in ("zipfile", "tarfile") and self._holds_settings(()):
+            self._ask(Danger.SYSTEM_FILES)
         if name.split(".")[0] == "hermes":
             self._hermes([word.text for word in words[1:]])
             return
