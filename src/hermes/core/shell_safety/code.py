@@ -208,6 +208,8 @@ class _Python:
         self._plain: dict[str, int] = {}
         """How often that value is a path of the folder, as it stands there."""
         self._has_paths = False
+        self._foreign: set[str] = set()
+        """Names of modules that are not on the safe list: they may load and run whatever they are given."""
 
     def bind(self, node: ast.AST) -> None:
         import ast
@@ -231,6 +233,10 @@ class _Python:
                 given = [name]
             case _:
                 pass
+        if isinstance(node, ast.Import):
+            self._foreign |= {
+                (alias.asname or alias.name).split(".")[0] for alias in node.names if alias.name not in SAFE_MODULES
+            }
         for name in given:
             self._bound[name] = self._bound.get(name, 0) + 1
         match node:
@@ -263,6 +269,7 @@ class _Python:
             case ast.ImportFrom(module=module, names=aliases, level=level):
                 return (
                     not level
+                    and (module or "") in SAFE_MODULES
                     and self._may_import(module or "")
                     and all(alias.name in _FINE_ATTRIBUTES and alias.name != "path" for alias in aliases)
                 )
@@ -271,6 +278,9 @@ class _Python:
             case ast.Name(id=name):
                 if self._has_paths and name == "type":
                     return False
+                if name in self._foreign:
+                    parent = self.parents.get(node)
+                    return isinstance(parent, ast.Attribute) and parent.attr in _FINE_DUNDERS
                 return name not in _BAD_NAMES and (not name.startswith("__") or name in _FINE_DUNDERS)
             case ast.Attribute():
                 return self._is_fine_attribute(node)
@@ -443,8 +453,58 @@ _RISKY_SCRIPT = re.compile(
 )
 
 
-def is_plain_script(code: str, leads_out: Callable[[str], bool]) -> bool:
-    """Whether a script in a file is without what deletes, starts programs or leaves the folder."""
+_REACHING = names(
+    "os shutil subprocess ctypes socket importlib builtins pty signal multiprocessing pickle marshal runpy codecs "
+    "posix nt _io tempfile fileinput"
+)
+_SCRIPT_MAY_TAKE = names(
+    "path environ getcwd sep linesep getenv listdir walk scandir cpu_count name PathLike fspath which"
+)
+_HIDES_NAMES = names(
+    "exec eval compile __import__ globals locals vars __builtins__ __loader__ __spec__ attrgetter methodcaller"
+)
+
+
+def is_plain_script(code: str, leads_out: Callable[[str], bool], *, is_python: bool = False) -> bool:
+    """Whether a script in a file is without what deletes, starts programs or leaves the folder.
+
+    The names are looked for as they stand there; Python that gives one of them another name is not plain.
+    """
     if len(code) > MAX_CODE or "\0" in code or _RISKY_SCRIPT.search(code):
         return False
+    if is_python and _renames(code):
+        return False
     return not any(leads_out(text[1:-1]) for text in re.findall(r"'[^'\n]*'|\"[^\"\n]*\"", code))
+
+
+def _renames(code: str) -> bool:
+    """Whether Python reaches a module of the machine under another name, or by a name that it computes."""
+    import ast
+
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                if any(alias.asname and alias.name.split(".")[0] in _REACHING for alias in aliases):
+                    return True
+            case ast.ImportFrom(module=module, names=aliases):
+                if (module or "").split(".")[0] in _REACHING and any(
+                    alias.name not in _SCRIPT_MAY_TAKE for alias in aliases
+                ):
+                    return True
+            case ast.Name(id=name):
+                if name in _HIDES_NAMES or (name in _REACHING and id(node) not in bases):
+                    return True
+            case ast.Attribute(attr=attr):
+                if attr in _HIDES_NAMES or attr in ("__globals__", "__subclasses__", "__dict__", "__code__", "modules"):
+                    return True
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]):
+                if not isinstance(name, ast.Constant):
+                    return True
+            case _:
+                pass
+    return False

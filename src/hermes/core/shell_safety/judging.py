@@ -383,7 +383,7 @@ class Judging:
         runs_in_shell = _SHELL_LINE.match(first) is not None if first.startswith("#!") else True
         if is_shell or runs_in_shell:
             return self.text(content, depth + 1, folders).any
-        if not code.is_plain_script(content, self._code_leads_out):
+        if not code.is_plain_script(content, self._code_leads_out, is_python="python" in first):
             self.ask(Danger.CODE)
         return folders
 
@@ -395,7 +395,8 @@ class Judging:
             self.ask(Danger.CODE)
             return
         content = self._site.read(place) if self._site.read else None
-        if content is not None and not code.is_plain_script(content, self._code_leads_out):
+        is_python = place.endswith(".py")
+        if content is not None and not code.is_plain_script(content, self._code_leads_out, is_python=is_python):
             self.ask(Danger.CODE)
 
     def _imported(self, name: str, folders: frozenset[str]) -> None:
