@@ -328,7 +328,7 @@ class _Python:
         if self._has_paths and node.attr in _NOT_OF_PATHS:
             return False
         if node.attr == "path":
-            return self._is_shown(node)
+            return self._is_only_read(node)
         if self._has_paths and node.attr in ("glob", "rglob", "iterdir"):
             call = self.parents.get(node)
             return isinstance(call, ast.Call) and all(
@@ -338,7 +338,7 @@ class _Python:
             return self._is_path_maker(node)
         return node.attr not in _OPENS or self._is_called_on_plain_path(node)
 
-    def _is_shown(self, node: ast.AST) -> bool:
+    def _is_only_read(self, node: ast.AST) -> bool:
         """Accept ``sys.path`` only where it is printed or looped over.
 
         Code that changes it decides what is imported.
