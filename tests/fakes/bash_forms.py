@@ -722,8 +722,88 @@ x=1 > /victim/f
 true && echo x > /victim/f
 cd src && echo x > ../../victim/f
 cd src; echo x > ../../victim/f
+exec 3<../victim/f; echo x > /dev/fd/3
+echo x 3<../victim/f > /dev/fd/3
+cp notes.txt /dev/stdin < /victim/f
+cp notes.txt /dev/fd/0 < /victim/f
+echo x < /victim/f > /dev/stdin
+{ echo x > /dev/stdin; } < /victim/f
+while read l; do echo y > /dev/stdin; done < /victim/f
+tar xf a.tar --transform='s,^,link/,'
+tar xf a.tar --xform='flags=r;s,notes,link/z,'
+mkdir -p t/d/hooks; echo x > t/d/hooks/pre-push; tar cf x.tar --transform s,d/,.git/, -C t d; tar xf x.tar
+printf -- '--- /dev/null\n+++ .git/hooks/pre-push\n@@ -0,0 +1 @@\n+x\n' > p.diff; patch -p0 < p.diff
+git worktree add link/wt
+git --work-tree link checkout HEAD -- notes.txt
+git log -1 --output link/f
+git format-patch -1 -o link
+git bundle create link/b HEAD
+git cherry-pick --strategy=../../w/hook HEAD
+vim -es '+wq! link/f' notes.txt
+view -es -c '!./hook' -c q
+strace -o '|./hook' true
+setarch -R ./hook
+run-parts --regex hook .
+perl -pi'../victim/*' -e 's/n/w/' notes.txt
+git fetch --upload-p=./evil.sh .
+git clone -u ./evil.sh . c2
+git clone --upl=./evil.sh . c2
+git clone -c core.fsmonitor=./evil.sh . c3
+tar tf a.tar --index-file=/victim/f
+tar tvf a.tar --index-f=../victim/f
+tar tf a.tar --checkpoint=1 --checkpoint-act='exec=./evil.sh'
+xxd notes.txt ../victim/f
+xxd -p notes.txt /victim/f
+uniq - ../victim/f < notes.txt
+ptx -G notes.txt ../victim/f
+perl -pe 's/a/b/g' './evil.sh|'
+perl -wne print './evil.sh |'
+perl -e 'print "@{[unlink chr(47).q(victim).chr(47).q(f)]}"'
+eval 'cd /victim'; touch new
+command cd /victim; touch new
+builtin cd /victim; touch new
+touch */f
+touch ./*/f
+rm */f
+rm -f l*/f
+truncate -s 0 l*/f
+tee l*/f < notes.txt
+cp notes.txt l*/
+cp --target=../victim notes.txt
+cp -vt ../victim notes.txt
+cp --t ../victim notes.txt
+cp -at ../victim notes.txt src
+make -pf evil.mk V=link
+gcc -c x.c -olink/new
+gcc -MMD -MFlink/new -c x.c
+split --filter=./evil.sh notes.txt
+curl --conf evil.curl
+sqlite3 x.db '.sh ./evil.sh'
+sqlite3 x.db ".output link/f"
+sqlite3 x.db "attach 'link/n' as a; create table a.b(c)"
+sqlite3 x.db "vacuum into 'link/n'"
+sqlite3 -cmd '.sh ./evil.sh' x.db 'select 1'
+sqlite3 x.db "select writefile('link/f','x')"
+node -e "Array['constructor']('process.mainModule.require(\'fs\').unlinkSync(\'\\x2fvictim/f\')')()"
+python3 -c "from pathlib import Path; Path('/'.join(['','victim','f'])).replace('stolen')"
+python3 -c "import io as q; q.FileIO('/'.join(['','victim','f']),'w')"
+python3 -c "import operator; from pathlib import Path; operator.methodcaller('unlink')(Path(chr(47)+'victim/f'))"
+python3 -c "import string,random; string.Formatter().get_field('0._os.remove',(random,),{})[0](chr(47)+'victim/f')"
+python3 -c "import random; y=random.__dict__['_os']; y.remove('/'.join(['','victim','f']))"
+python3 -c "from random import _os as o; o.remove('/'.join(['','victim','f']))"
+python3 -c "f=open('notes.txt','rb',0); type(f)('/'.join(['','victim','f']),'w')"
+python3 -c "f=open('notes.txt'); g=type(f.buffer.raw); g('/'.join(['','victim','f']),'w')"
+python3 -c "import sys; type(sys.stdout.buffer.raw)('/'.join(['','victim','f']),'w')"
+python3 -c "open('link/f', 'w')"
 """),
     "((x=1<<E))\nrm /victim/f\nE",
+    "touch li\\\nnk/new",
+    'awk \'BEGIN{print "a" \\\n > "/victim/f"}\'',
+    "python3 -c \"import typing\nclass A:\n    x: \\\"__import__('o'+'s').remove('/'.join(['','victim','f']))\\\"\n"
+    'typing.get_type_hints(A)"',
+    "python3 -c \"import random\nmatch random:\n    case object(_os=o): o.remove('/'.join(['','victim','f']))\"",
+    "python3 -c \"import pathlib\nq=pathlib.Path('/'.join(['','victim','f']))\n"
+    "Path=lambda x:q\nPath('a').write_text('x')\"",
     "rm \\\n  /victim/f",
     "true # comment\nrm /victim/f",
     "echo '# comment\n' ; rm /victim/f",

@@ -17,6 +17,7 @@ FILES = {
     "/w/hook": "#!/bin/sh\ntouch /victim/by-hook\n",
     "/w/evil.py": 'import os\nos.remove("/victim/f")\n',
     "/w/evil.pl": 'unlink "/victim/f";\n',
+    "/w/.git/HEAD": "ref: refs/heads/main\n",
 }
 """Scripts of the sandbox as the judge may read them."""
 

@@ -116,6 +116,11 @@ KERNEL = {
     "keyctl": "libc.syscall(219 if IS_ARM else 250, 0, -3, 1)",
     "add_key": "libc.syscall(217 if IS_ARM else 248, b'user', b'x', b'y', 1, -3)",
     "bpf": "libc.syscall(280 if IS_ARM else 321, 5, b'\\0' * 120, 120)",
+    "a signal by way of an open file": "fcntl.fcntl(os.pipe()[0], 8, {pid})",
+    "a signal to a group by way of an open file": "fcntl.fcntl(os.pipe()[0], 15, struct.pack('ii', 1, {pid}))",
+    "a signal by way of a socket": (
+        "fcntl.ioctl(__import__('socket').socketpair()[0], 0x8902, struct.pack('i', {pid}))"
+    ),
     "io_uring": "libc.syscall(425, 8, b'\\0' * 120)",
     "userfaultfd": "libc.syscall(282 if IS_ARM else 323, 1)",
     "perf events": "libc.syscall(241 if IS_ARM else 298, b'\\0' * 120, 0, -1, -1, 0)",

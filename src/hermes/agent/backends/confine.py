@@ -51,6 +51,8 @@ NEW_NAMESPACES = 0x7E020000
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602)  # of FS_IOC_SETFLAGS and its like
 LEASES = (1024, 1026)  # F_SETLEASE, F_NOTIFY
+SIGNAL_OWNERS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX: the kernel then sends signals in our name
+SOCKET_OWNERS = (0x8901, 0x8902)  # FIOSETOWN, SIOCSPGRP
 AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
 TIME_NOW, TIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
 MAX_PATH = 4096
@@ -258,8 +260,8 @@ def landlock_filter(version: int, families: list[int]) -> list[bytes]:
         program += _if_called(numbers, name, [_step(RETURN, ERROR | errno.ENOTSUP)])
     for name in (*MODES, *OWNERS_AND_TIMES):
         program += _if_called(numbers, name, [_step(RETURN, NOTIFY)])
-    program += _if_called(numbers, "ioctl", _unless_one_of(1, TERMINAL_INPUT + FILE_FLAGS))
-    program += _if_called(numbers, "fcntl", _unless_one_of(1, LEASES))
+    program += _if_called(numbers, "ioctl", _unless_one_of(1, TERMINAL_INPUT + FILE_FLAGS + SOCKET_OWNERS))
+    program += _if_called(numbers, "fcntl", _unless_one_of(1, LEASES + SIGNAL_OWNERS))
     program += _if_called(numbers, "prlimit64", _only_one_of(0, (0,)))
     program += _if_called(numbers, "socket", _only_one_of(0, tuple(families)))
     return [*program, _step(RETURN, ALLOW)]

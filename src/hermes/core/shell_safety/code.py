@@ -55,41 +55,119 @@ INTERPRETERS: dict[str, tuple[str, ...]] = {
 }
 """Interpreters, and the options behind which code stands."""
 
-_SAFE_MODULES = names(
+SAFE_MODULES = names(
     "json sys math re datetime time collections itertools functools string textwrap statistics random decimal "
-    "fractions "
-    "typing dataclasses enum operator platform calendar pprint uuid hashlib base64 binascii struct csv difflib "
-    "unicodedata "
-    "bisect heapq copy numbers cmath secrets html locale keyword token tokenize ast dis types abc contextlib io "
-    "pathlib "
-    "zlib colorsys array sysconfig __future__ email.utils urllib.parse ipaddress zoneinfo graphlib reprlib tomllib"
+    "fractions typing dataclasses enum operator platform calendar pprint uuid hashlib base64 binascii struct csv "
+    "difflib unicodedata bisect heapq copy numbers cmath secrets html ast io pathlib zlib colorsys array __future__ "
+    "email.utils urllib.parse ipaddress zoneinfo graphlib reprlib tomllib abc collections.abc"
 )
-_SAFE_ATTRIBUTES_OF_SYS = names(
-    "version version_info argv path platform maxsize executable byteorder stdin stdout stderr exit getsizeof prefix "
-    "getrecursionlimit implementation getdefaultencoding float_info int_info base_prefix flags"
+_PULLED_IN = names(
+    "_ast _bisect _blake2 _collections _csv _datetime _decimal _functools _hashlib _heapq _json _locale _opcode "
+    "_opcode_metadata _operator _random _sha2 _sha512 _socket _sre _statistics _string _struct _tokenize _typing _uuid "
+    "_weakrefset _zoneinfo contextlib copyreg dis email errno fnmatch glob grp hmac importlib inspect "
+    "keyword linecache "
+    "locale ntpath opcode pwd quopri select selectors socket sysconfig threading token tokenize types urllib "
+    "warnings weakref"
 )
+"""What the safe modules import themselves: a file of the folder by such a name is imported in its place."""
 _BAD_NAMES = names(
     "exec eval compile __import__ getattr setattr delattr globals locals vars breakpoint memoryview __builtins__ "
-    "__loader__ "
-    "help input __spec__"
+    "__loader__ help input __spec__ copyright credits license"
 )
-_FINE_DUNDERS = names(
-    "__version__ __file__ __doc__ __name__ __dict__ __len__ __main__ __all__ __path__ __init__ __str__ __repr__"
+_FINE_DUNDERS = names("__version__ __file__ __doc__ __name__ __len__ __main__ __all__ __init__ __str__ __repr__")
+# Every attribute that code may name, whatever it stands behind. A name is here only if it computes on each object that
+# code can get hold of: no ``attrgetter``, ``get_type_hints``, ``Formatter``, ``buffer`` or ``raw``.
+_FINE_ATTRIBUTES = names(
+    # texts and bytes
+    "capitalize casefold center count encode decode endswith expandtabs find format format_map index isalnum isalpha "
+    "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower "
+    "lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split "
+    "splitlines startswith strip swapcase title translate upper zfill hex fromhex "
+    # lists, dicts, sets, numbers
+    "append extend insert pop remove reverse sort clear copy get items keys values setdefault update popitem fromkeys "
+    "add discard union intersection difference symmetric_difference issubset issuperset isdisjoint "
+    "most_common elements "
+    "appendleft popleft extendleft rotate maxlen bit_length bit_count to_bytes from_bytes as_integer_ratio is_integer "
+    "conjugate real imag numerator denominator subtract total move_to_end "
+    # modules that compute
+    "loads dumps load dump JSONDecodeError match search sub subn findall finditer fullmatch group groups "
+    "groupdict span "
+    "start end escape IGNORECASE MULTILINE DOTALL VERBOSE ASCII I M S X pattern flags "
+    "pi e tau inf nan sqrt cbrt pow exp exp2 log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 "
+    "sinh cosh tanh "
+    "asinh acosh atanh ceil floor trunc fabs fmod modf gcd lcm factorial comb perm prod dist hypot isclose isfinite "
+    "isinf isnan isqrt degrees radians erf erfc gamma lgamma copysign frexp ldexp fsum remainder ulp "
+    "nextafter phase polar "
+    "rect "
+    "datetime date time timedelta timezone tzinfo now utcnow today fromtimestamp utcfromtimestamp fromisoformat "
+    "isoformat isocalendar strftime strptime timestamp weekday isoweekday astimezone year month day hour minute second "
+    "microsecond days seconds microseconds total_seconds utc UTC min max resolution combine toordinal fromordinal "
+    "timetuple tzname utcoffset perf_counter monotonic time_ns sleep gmtime localtime mktime ctime asctime "
+    "perf_counter_ns monotonic_ns process_time "
+    "Counter defaultdict OrderedDict deque namedtuple ChainMap abc Mapping Sequence Iterable Iterator Callable "
+    "chain cycle repeat accumulate compress dropwhile takewhile filterfalse groupby islice pairwise starmap tee "
+    "zip_longest product permutations combinations combinations_with_replacement batched from_iterable "
+    "partial reduce lru_cache cache cmp_to_key wraps cached_property "
+    "ascii_letters ascii_lowercase ascii_uppercase digits hexdigits octdigits punctuation printable "
+    "whitespace capwords "
+    "dedent indent wrap fill shorten mean median mode stdev pstdev variance pvariance fmean geometric_mean "
+    "harmonic_mean quantiles multimode median_low median_high correlation linear_regression "
+    "random randint randrange choice choices shuffle sample uniform gauss normalvariate seed Random getrandbits "
+    "betavariate expovariate triangular "
+    "Decimal getcontext prec quantize ROUND_HALF_UP ROUND_HALF_EVEN ROUND_DOWN ROUND_UP ROUND_FLOOR ROUND_CEILING "
+    "normalize to_integral_value Fraction limit_denominator "
+    "Any Optional Union List Dict Set Tuple NamedTuple TypedDict Literal Protocol TypeVar Generic Final ClassVar Self "
+    "dataclass field asdict astuple fields Enum IntEnum StrEnum Flag IntFlag auto name value unique "
+    "add sub mul truediv floordiv mod neg itemgetter lt le eq ne gt ge and_ or_ xor not_ contains concat "
+    "system_alias machine node processor release version python_version python_implementation architecture "
+    "month_name month_abbr day_name day_abbr monthrange isleap leapdays TextCalendar prmonth prcal "
+    "formatmonth calendar "
+    "weekheader pprint pformat uuid4 uuid5 uuid3 UUID bytes int urn NAMESPACE_DNS NAMESPACE_URL "
+    "md5 sha1 sha224 sha256 sha384 sha512 sha3_256 sha3_512 blake2b blake2s digest hexdigest new algorithms_available "
+    "b64encode b64decode urlsafe_b64encode urlsafe_b64decode b32encode b32decode b16encode b16decode b85encode "
+    "b85decode hexlify unhexlify crc32 adler32 compress decompress pack unpack calcsize iter_unpack "
+    "reader writer writerow writerows DictReader DictWriter writeheader fieldnames line_num "
+    "unified_diff ndiff context_diff SequenceMatcher ratio get_close_matches Differ compare get_opcodes "
+    "normalize category name lookup numeric decimal digit east_asian_width combining bidirectional "
+    "bisect bisect_left bisect_right insort insort_left insort_right heappush heappop heapify heappushpop heapreplace "
+    "nlargest nsmallest merge deepcopy Number Real Integral "
+    "token_hex token_bytes token_urlsafe randbelow compare_digest escape unescape literal_eval parse dump "
+    "StringIO BytesIO getvalue rgb_to_hsv hsv_to_rgb rgb_to_hls hls_to_rgb array typecode tobytes tolist "
+    "parsedate_to_datetime parseaddr formataddr formatdate format_datetime "
+    "urlparse urlsplit urlunparse urlunsplit urljoin quote unquote quote_plus unquote_plus urlencode "
+    "parse_qs parse_qsl "
+    "scheme netloc path query fragment hostname port username geturl _replace _asdict _fields "
+    "ip_address ip_network ip_interface IPv4Address IPv4Network IPv6Address IPv6Network hosts num_addresses "
+    "network_address broadcast_address netmask prefixlen is_private is_loopback is_global is_multicast "
+    "subnets supernet "
+    "subnet_of overlaps exploded compressed ZoneInfo available_timezones key TopologicalSorter static_order "
+    "annotations ABC abstractmethod "
+    # sys
+    "version_info argv platform maxsize executable byteorder stdin stdout stderr exit getsizeof prefix "
+    "getrecursionlimit implementation getdefaultencoding float_info int_info base_prefix maxunicode "
+    "hexversion major minor "
+    "micro epsilon "
+    # open files, and paths that are plain texts
+    "read readline readlines write writelines close flush seek tell closed encoding Path PurePath PurePosixPath "
+    "read_text read_bytes write_text write_bytes exists is_file is_dir glob rglob iterdir stem suffix suffixes parts "
+    "open touch mkdir stat st_size st_mtime with_suffix "
+    # exceptions
+    "args msg lineno colno pos doc"
 )
-_BAD_ATTRIBUTES = names(
-    "unlink rmdir rename touch mkdir chmod lchmod symlink_to hardlink_to link_to write_text write_bytes open "
-    "rmtree removedirs system popen spawn spawnl spawnv execv execve fork kill modules setprofile settrace "
-    "addaudithook "
-    "home expanduser cwd absolute resolve parent parents walk _getframe meta_path path_hooks modules displayhook "
-    "excepthook "
-    "ctypes os subprocess shutil builtins loader f_globals f_builtins gi_frame cr_frame tb_frame func_globals mro"
-)
+_NOT_OF_PATHS = names("replace copy move")
+"""What texts have too, and what would change files on a path."""
+_OPENS = names("open read_text read_bytes write_text write_bytes touch mkdir")
+_PATHS = names("Path PurePath PurePosixPath")
+_SHOWS_PATH = names("print len list sorted repr str tuple enumerate")
 
 
-def judge_python(code: str, leads_out: Callable[[str], bool], imports: Callable[[str], None]) -> bool:
+def judge_python(
+    code: str, leads_out: Callable[[str], bool], stays_in: Callable[[str], bool], imports: Callable[[str], None]
+) -> bool:
     """Tell whether Python only computes, prints and uses files of the folder.
 
-    ``imports`` is called with every module that is not of the standard library: it may be a file of the folder.
+    ``stays_in`` is asked about every path of a file; ``imports`` is called with every module that may be a file of the
+    folder.
     """
     import ast
 
@@ -99,149 +177,237 @@ def judge_python(code: str, leads_out: Callable[[str], bool], imports: Callable[
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
+    judging = _Python(leads_out, stays_in, imports)
     waiting: list[ast.AST] = [tree]
-    foreign: set[str] = set()
-    steps = 0
+    nodes: list[ast.AST] = []
     while waiting:
         node = waiting.pop()
-        steps += 1
-        if steps > 5_000:
+        nodes.append(node)
+        if len(nodes) > 5_000:
             return False
+        for child in ast.iter_child_nodes(node):
+            judging.parents[child] = node
+            waiting.append(child)
+    for node in nodes:
+        judging.bind(node)
+    return all(judging.is_fine(node) for node in nodes)
+
+
+class _Python:
+    """Names that code gives a value, and what it may do with them."""
+
+    def __init__(
+        self, leads_out: Callable[[str], bool], stays_in: Callable[[str], bool], imports: Callable[[str], None]
+    ) -> None:
+        self._leads_out = leads_out
+        self._stays_in = stays_in
+        self._imports = imports
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self._bound: dict[str, int] = {}
+        """How often a name gets a value."""
+        self._plain: dict[str, int] = {}
+        """How often that value is a path of the folder, as it stands there."""
+        self._has_paths = False
+        self._foreign: set[str] = set()
+        """Names of modules that are not on the safe list: they may load and run whatever they are given."""
+
+    def bind(self, node: ast.AST) -> None:
+        import ast
+
+        given: list[str] = []
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                given = [name]
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                given = [name]
+            case ast.ClassDef(name=name):
+                given = [name]
+            case ast.alias(name=name, asname=other):
+                given = [(other or name).split(".")[0]]
+                if name == "Path" and other is None:
+                    self._plain["Path"] = self._plain.get("Path", 0) + 1
+                self._has_paths = self._has_paths or name in ("pathlib", *_PATHS)
+            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
+                given = [name]
+            case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
+                given = [name]
+            case _:
+                pass
+        if isinstance(node, ast.Import):
+            self._foreign |= {
+                (alias.asname or alias.name).split(".")[0] for alias in node.names if alias.name not in SAFE_MODULES
+            }
+        for name in given:
+            self._bound[name] = self._bound.get(name, 0) + 1
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if self._is_plain_path(value):
+                self._plain[name] = self._plain.get(name, 0) + 1
+            case ast.For(target=ast.Name(id=name), iter=ast.List(elts=each) | ast.Tuple(elts=each)) if all(
+                map(self._is_plain_path, each)
+            ):
+                self._plain[name] = self._plain.get(name, 0) + 1
+            case _:
+                pass
+
+    def _is_plain_path(self, node: ast.AST) -> bool:
+        import ast
+
+        match node:
+            case ast.Constant(value=str() as path):
+                return self._stays_in(path) and not self._leads_out(path)
+            case ast.Name(id=name):
+                return self._bound.get(name, 0) == self._plain.get(name, -1)
+            case _:
+                return False
+
+    def is_fine(self, node: ast.AST) -> bool:
+        import ast
+
         match node:
             case ast.Import(names=aliases):
-                for alias in aliases:
-                    if not _is_fine_module(alias.name):
-                        return False
-                    if not _is_safe_module(alias.name):
-                        imports(alias.name)
-                        foreign.add((alias.asname or alias.name).split(".")[0])
+                return all(self._may_import(alias.name) for alias in aliases)
             case ast.ImportFrom(module=module, names=aliases, level=level):
-                if level or not _is_fine_module(module or ""):
-                    return False
-                if any(
-                    alias.name in _BAD_ATTRIBUTES or alias.name == "*" or alias.name.startswith("__")
-                    for alias in aliases
-                ):
-                    return False
-                if module == "io" or (
-                    module == "sys" and any(alias.name not in _SAFE_ATTRIBUTES_OF_SYS for alias in aliases)
-                ):
-                    return False
-                if not _is_safe_module(module or ""):
-                    imports(module or "")
-                    foreign |= {alias.asname or alias.name for alias in aliases}
+                return (
+                    not level
+                    and (module or "") in SAFE_MODULES
+                    and self._may_import(module or "")
+                    and all(alias.name in _FINE_ATTRIBUTES and alias.name != "path" for alias in aliases)
+                )
+            case ast.Name(id="open") | ast.Name(id="Path"):
+                return self._is_path_maker(node)
             case ast.Name(id=name):
-                if name in _BAD_NAMES or (name.startswith("__") and name not in _FINE_DUNDERS):
+                if self._has_paths and name == "type":
                     return False
-            case ast.Attribute(value=value, attr=attr):
-                if attr.startswith("_") and attr not in _FINE_DUNDERS:
-                    return False
-                if isinstance(value, ast.Name) and value.id == "sys" and attr not in _SAFE_ATTRIBUTES_OF_SYS:
-                    return False
-                if isinstance(value, ast.Name) and value.id == "io" and attr not in ("StringIO", "BytesIO"):
-                    return False
-                if attr in _BAD_ATTRIBUTES and not _is_plain_write(node, leads_out):
-                    return False
-            case ast.Call(func=ast.Name(id="open")):
-                if not _is_plain_open(node, leads_out):
-                    return False
-            case ast.Call(func=func):
-                if foreign and _root_name(func) in foreign and not _has_plain_arguments(node, leads_out):
-                    return False
+                if name in self._foreign:
+                    parent = self.parents.get(node)
+                    return isinstance(parent, ast.Attribute) and parent.attr in _FINE_DUNDERS
+                return name not in _BAD_NAMES and (not name.startswith("__") or name in _FINE_DUNDERS)
+            case ast.Attribute():
+                return self._is_fine_attribute(node)
+            case ast.MatchClass(kwd_attrs=attributes):
+                return all(attribute in _FINE_ATTRIBUTES for attribute in attributes)
+            case ast.ClassDef(bases=bases):
+                return not (self._has_paths and bases)
+            case ast.BinOp(op=ast.Div(), right=right) if self._has_paths:
+                return isinstance(right, ast.Constant) and (
+                    not isinstance(right.value, str) or self._is_below(right.value)
+                )
+            case ast.AugAssign(op=ast.Div()) if self._has_paths:
+                return False
             case ast.Constant(value=str() as text):
-                if leads_out(text):
-                    return False
+                return not self._leads_out(text)
             case ast.Global() | ast.Nonlocal():
                 return False
             case _:
-                pass
-        waiting.extend(ast.iter_child_nodes(node))
-    return _opens_are_calls(tree)
+                return True
+
+    def _is_below(self, text: str) -> bool:
+        return not text.startswith("/") and ".." not in text and self._stays_in(text)
+
+    def _may_import(self, name: str) -> bool:
+        """Accept a safe module, or another one of which only the version is asked."""
+        import sys
+
+        top = name.split(".")[0]
+        if name in SAFE_MODULES:
+            for one in (name, *(_PULLED_IN | SAFE_MODULES if name not in _ALWAYS_LOADED else ())):
+                self._imports(one)
+            return True
+        if not top or top in sys.stdlib_module_names or top in _RISKY_PACKAGES:
+            return False
+        self._imports(name)
+        return True
+
+    def _is_fine_attribute(self, node: ast.Attribute) -> bool:
+        import ast
+
+        if node.attr not in _FINE_ATTRIBUTES and node.attr not in _FINE_DUNDERS:
+            return False
+        if not isinstance(node.ctx, ast.Load) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return False
+        if self._has_paths and node.attr in _NOT_OF_PATHS:
+            return False
+        if node.attr == "path":
+            return self._is_only_read(node)
+        if self._has_paths and node.attr in ("glob", "rglob", "iterdir"):
+            call = self.parents.get(node)
+            return isinstance(call, ast.Call) and all(
+                isinstance(one, ast.Constant) and self._is_below(str(one.value)) for one in call.args
+            )
+        if node.attr in _PATHS or node.attr == "open":
+            return self._is_path_maker(node)
+        return node.attr not in _OPENS or self._is_called_on_plain_path(node)
+
+    def _is_only_read(self, node: ast.AST) -> bool:
+        """Accept ``sys.path`` only where it is printed or looped over.
+
+        Code that changes it decides what is imported.
+        """
+        import ast
+
+        parent = self.parents.get(node)
+        if isinstance(parent, ast.Starred):
+            parent = self.parents.get(parent)
+        match parent:
+            case ast.Call(func=ast.Name(id=name)):
+                return name in _SHOWS_PATH and name not in self._bound
+            case ast.Call(func=ast.Attribute(attr="join")):
+                return True
+            case ast.For(iter=looped) | ast.comprehension(iter=looped):
+                return looped is node
+            case ast.Expr() | ast.FormattedValue():
+                return True
+            case _:
+                return False
+
+    def _is_path_maker(self, node: ast.AST) -> bool:
+        """Accept ``open`` and ``Path`` only as calls with a literal path."""
+        import ast
+
+        if isinstance(node, ast.Name) and self._bound.get(node.id, 0) != self._plain.get(node.id, 0):
+            return False  # it is something else by now
+        call = self.parents.get(node)
+        if not isinstance(call, ast.Call) or call.func is not node:
+            return False
+        if isinstance(node, ast.Name) and node.id == "open":
+            return self._is_plain_open(call)
+        if isinstance(node, ast.Attribute) and node.attr == "open":
+            return self._is_called_on_plain_path(node)
+        return not call.keywords and len(call.args) <= 1 and all(map(self._is_plain_path, call.args))
+
+    def _is_plain_open(self, call: ast.Call) -> bool:
+        import ast
+
+        if not 1 <= len(call.args) <= 2 or not self._is_plain_path(call.args[0]):
+            return False
+        given = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+        return all(keyword.arg in ("mode", "encoding", "errors", "newline") for keyword in call.keywords) and all(
+            isinstance(one, ast.Constant) and isinstance(one.value, str) for one in given
+        )
+
+    def _is_called_on_plain_path(self, node: ast.Attribute) -> bool:
+        """Accept ``Path('out.txt').write_text(…)``, where the path is a literal."""
+        import ast
+
+        call = self.parents.get(node)
+        if not isinstance(call, ast.Call) or call.func is not node:
+            return False
+        match node.value:
+            case ast.Call(func=ast.Name(id="Path"), args=[ast.Constant(value=str())]):
+                return True
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="pathlib"), attr="Path"), args=[ast.Constant(value=str())]
+            ):
+                return True
+            case _:
+                return False
 
 
-def _opens_are_calls(tree: ast.AST) -> bool:
-    import ast
-
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return all(
-        id(node) in called
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.Name) and node.id == "open")
-        or (isinstance(node, ast.Attribute) and node.attr in _WRITES)
-    )
-
-
-_WRITES = names("write_text write_bytes touch mkdir open")
-
-
-def _is_safe_module(name: str) -> bool:
-    return name in _SAFE_MODULES
-
-
-def _is_fine_module(name: str) -> bool:
-    import sys
-
-    return name in _SAFE_MODULES or (
-        bool(name) and name.split(".")[0] not in sys.stdlib_module_names and name.split(".")[0] not in _RISKY_PACKAGES
-    )
-
-
+_ALWAYS_LOADED = names("sys time io abc collections.abc __future__")
 _RISKY_PACKAGES = names(
     "requests httpx aiohttp urllib3 paramiko fabric invoke sh plumbum pexpect psutil docker boto3 hermes cffi "
-    "pip setuptools "
-    "distutils _posixsubprocess tree_sitter joblib dill cloudpickle keyring"
+    "pip setuptools distutils _posixsubprocess tree_sitter joblib dill cloudpickle keyring"
 )
-
-
-def _root_name(node: ast.AST) -> str:
-    import ast
-
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _has_plain_arguments(call: ast.Call, leads_out: Callable[[str], bool]) -> bool:
-    """Tell whether all arguments are literals: a computed one may be any path."""
-    import ast
-
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return all(
-        isinstance(one, ast.Constant) and not (isinstance(one.value, str) and leads_out(one.value)) for one in given
-    )
-
-
-def _is_plain_open(call: ast.Call, leads_out: Callable[[str], bool]) -> bool:
-    import ast
-
-    if not call.args:
-        return False
-    path = call.args[0]
-    mode: ast.expr | None = call.args[1] if len(call.args) > 1 else None
-    mode = next((keyword.value for keyword in call.keywords if keyword.arg == "mode"), mode)
-    if any(keyword.arg in (None, "opener", "file") for keyword in call.keywords):
-        return False
-    if isinstance(path, ast.Attribute):  # sys.argv and the like
-        return False
-    if mode is not None and not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)):
-        return False
-    is_read = mode is None or (isinstance(mode, ast.Constant) and set(str(mode.value)) <= set("rbt"))
-    if isinstance(path, ast.Constant) and isinstance(path.value, str):
-        return not leads_out(path.value)
-    return is_read and isinstance(path, ast.Name)
-
-
-def _is_plain_write(node: ast.Attribute, leads_out: Callable[[str], bool]) -> bool:
-    """Tell whether the path is a literal, as in ``Path('out.txt').write_text``."""
-    import ast
-
-    if node.attr not in _WRITES:
-        return False
-    match node.value:
-        case ast.Call(func=ast.Name(id="Path"), args=[ast.Constant(value=str() as path)], keywords=[]):
-            return not leads_out(path)
-        case _:
-            return False
 
 
 _FINE_WORDS = names(
@@ -255,7 +421,7 @@ _FINE_WORDS = names(
     "PHP_VERSION PHP_EOL strlen strtoupper strtolower count array date n t r s i j k x y z a b c d e f g v if "
     "unless and or not"
 )
-_STRINGS = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n$#`]|\\.)*\"")
+_STRINGS = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n$#@`]|\\.)*\"")
 _SUBSTITUTION = re.compile(
     r"(?<![\w$@%])(?:s|tr|y)([/|#,!])(?:(?!\1)[^\\`$@(]|\\.|\$(?=\1))*\1(?:(?!\1)[^\\`@(]|"
     r"\\.)*\1[gimsx]*(?=\s*(?:;|$|\}))"
@@ -271,6 +437,8 @@ def is_plain_code(code: str, leads_out: Callable[[str], bool]) -> bool:
         if leads_out(text[1:-1]):
             return False
     bare = _STRINGS.sub(" ", bare)
+    if re.search(r"[\w)\]]\s*\[\s*(?!\d+\s*\])", bare):  # a member by a name that may be anything
+        return False
     if re.search(r"[|`\\]|<\(|=~\s*[^/\sms]|\$\{|%x|\bqx|<[^=\s]*>|::|->\s*\(", bare):
         return False
     return all(word in _FINE_WORDS or word.isdigit() for word in re.findall(r"[A-Za-z_]\w*|\d+", bare))
@@ -288,8 +456,58 @@ _RISKY_SCRIPT = re.compile(
 )
 
 
-def is_plain_script(code: str, leads_out: Callable[[str], bool]) -> bool:
-    """Tell whether a script deletes nothing, runs nothing and stays in its folder."""
+_REACHING = names(
+    "os shutil subprocess ctypes socket importlib builtins pty signal multiprocessing pickle marshal runpy codecs "
+    "posix nt _io tempfile fileinput"
+)
+_SCRIPT_MAY_TAKE = names(
+    "path environ getcwd sep linesep getenv listdir walk scandir cpu_count name PathLike fspath which"
+)
+_HIDES_NAMES = names(
+    "exec eval compile __import__ globals locals vars __builtins__ __loader__ __spec__ attrgetter methodcaller"
+)
+
+
+def is_plain_script(code: str, leads_out: Callable[[str], bool], *, is_python: bool = False) -> bool:
+    """Tell whether a script deletes nothing, runs nothing and stays in its folder.
+
+    The names are looked for as they stand there; Python that gives one of them another name is not plain.
+    """
     if len(code) > MAX_CODE or "\0" in code or _RISKY_SCRIPT.search(code):
         return False
+    if is_python and _renames(code):
+        return False
     return not any(leads_out(text[1:-1]) for text in re.findall(r"'[^'\n]*'|\"[^\"\n]*\"", code))
+
+
+def _renames(code: str) -> bool:
+    """Tell whether Python reaches a module by an alias or a computed name."""
+    import ast
+
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                if any(alias.asname and alias.name.split(".")[0] in _REACHING for alias in aliases):
+                    return True
+            case ast.ImportFrom(module=module, names=aliases):
+                if (module or "").split(".")[0] in _REACHING and any(
+                    alias.name not in _SCRIPT_MAY_TAKE for alias in aliases
+                ):
+                    return True
+            case ast.Name(id=name):
+                if name in _HIDES_NAMES or (name in _REACHING and id(node) not in bases):
+                    return True
+            case ast.Attribute(attr=attr):
+                if attr in _HIDES_NAMES or attr in ("__globals__", "__subclasses__", "__dict__", "__code__", "modules"):
+                    return True
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]):
+                if not isinstance(name, ast.Constant):
+                    return True
+            case _:
+                pass
+    return False

@@ -14,7 +14,8 @@ from hermes.core.shell_safety.interpreters import Interpreters, interpreter
 from hermes.core.shell_safety.judging import (
     DEEPEST,
     FoldersAfter,
-    normal,
+    few,
+    find_starts,
     path_tokens,
 )
 from hermes.core.shell_safety.network_programs import NetworkPrograms
@@ -83,11 +84,11 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
         if program in ("cd", "pushd", "popd"):
             return self._change_folder(program, words)
         if program in BUILTINS:
-            self._builtin(program, words, level)
-            return same
+            ends = few(self._folders | self._builtin(program, words, level))
+            return FoldersAfter(ends, ends)
         if program in running.WRAPPERS:
-            self._wrapper(program, words, level)
-            return same
+            ends = self._wrapper(program, words, level)
+            return FoldersAfter(few(ends | self._folders), same.fail) if program in _IN_THIS_SHELL else same
         if program in running.SHELLS or program in ("su", "runuser"):
             self._shell(program, words, level)
             return same
@@ -98,7 +99,7 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
             self._reader(program, words)
             return same
         self._judging.changes()
-        if any(re.match(_READER_RUNS.get(program, r"(?!)"), word.text) for word in words):
+        if any(re.match(_OPTIONS_THAT_RUN.get(program, r"(?!)"), word.text) for word in words):
             self._ask(Danger.UNJUDGED)
         match program:
             case "tar" | "bsdtar":
@@ -117,12 +118,23 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
                 self._fetch(program, words, level)
             case "kill":
                 self._kill(words)
+            case "run-parts":
+                self._ask(Danger.CODE)
+                self._generic(program, words, level)
             case "git":
                 self._git(words, level)
             case _:
                 self._generic(program, words, level)
         if program in WRITES_FILES:
             self._judging.wrote_files()
+        if (
+            program in _WRITES_ANYWHERE
+            and not (
+                program in ("tar", "bsdtar") and not any(re.match(r"-?\w*x|--(ext|get)", one.text) for one in words)
+            )
+            and self._holds_settings(words)
+        ):
+            self._ask(Danger.SYSTEM_FILES)
         if program in _UNPACKS and (
             program != "cp"
             or any(re.match(r"-\w*[aRrdP]|--(archive|rec|no-deref|preserve)", word.text) for word in words)
@@ -132,15 +144,25 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
 
     def _reader(self, program: str, words: Sequence[Word]) -> None:
         """Ask if a recursive search may show secrets of a home."""
-        is_deep = program in ("rg", "ag", "ack") or dangerous.recursive([word.text for word in words])
-        if program not in ("grep", "egrep", "fgrep", "rg", "ag", "ack") or not is_deep:
-            return
-        home = self._judging.site.home or "~"
+        texts = [word.text for word in words]
         named = [word for word in words if not word.text.startswith("-")]
-        for place in (normal(path) for word in named[1:] for path in self._judging.paths(word.text, self._folders)):
-            is_above = f"{home}/".startswith(f"{place.rstrip('/')}/")
-            if is_above or place.startswith(f"{home}/.") or place in ("/root", "/home", "/proc"):
-                self._ask(Danger.SECRETS)
+        if program in _LISTERS:
+            starts = find_starts(words) if program == "find" else named[program in ("fd", "fdfind") :]
+            if program in ("locate", "mlocate", "plocate") or self._hold_secrets(starts or [Word(".")]):
+                self._judging.lists_secrets = True
+        if self._judging.lists_secrets and program in _SHOWS_FILES and any(not word.is_tame for word in words):
+            self._ask(Danger.SECRETS)
+        if program in ("rg", "ag", "ack"):
+            is_deep, sees_hidden = True, any(re.match(r"--hidden|-\w*[u.]|--unrestr", text) for text in texts)
+        elif program in ("grep", "egrep", "fgrep", "diff", "colordiff"):
+            is_deep = sees_hidden = dangerous.recursive(texts) or any(
+                re.match(r"-\w*d|--dir|--rec|--deref|recurse", text) for text in texts
+            )
+        else:
+            return
+        looked_at = named if program in ("diff", "colordiff") else named[1:] or ([Word(".")] if sees_hidden else [])
+        if is_deep and self._hold_secrets(looked_at):
+            self._ask(Danger.SECRETS)
 
     def _kill(self, words: Sequence[Word]) -> None:
         targets = [
@@ -161,7 +183,30 @@ _FOUND_PROGRAMS = re.compile(
     r"^/opt/[\w.-]+/bin/[^/]+$"
 )
 _LISTS = re.compile(r"|-V|--version|ls|list-sessions|-ls|-list|list|status|list-machines|-l")
-_READER_RUNS = {
+_IN_THIS_SHELL = names("command builtin time exec")
+_LISTERS = names("find fd fdfind ls tree locate mlocate plocate")
+_SHOWS_FILES = names(
+    "cat head tail less more nl tac rev cut paste fold fmt od hexdump hd strings xxd base64 base32 "
+    "basenc grep egrep fgrep "
+    "zgrep zcat sed awk gawk mawk sort uniq diff cmp comm join tr column jq bat rg ag ack look"
+)
+"""Readers that show what is in a file."""
+_EDITOR_RUNS = r"\+.|-[a-zA-Z]*[cSuUWwis]|--cmd"
+_OPTIONS_THAT_RUN = {
+    **dict.fromkeys(("vim", "vi", "view", "ex", "nvim", "gvim", "vimdiff", "rvim", "rview", "vim.tiny"), _EDITOR_RUNS),
+    "split": r"--f",
+    "zip": r"-TT|--u",
+    "gcc": r"-wrapper|-B|-fplugin|-?-specs|@",
+    "g++": r"-wrapper|-B|-fplugin|-?-specs|@",
+    "cc": r"-wrapper|-B|-fplugin|-?-specs|@",
+    "sqlite3": r"(?is)-?-(cmd|init)|\s*\.(?!(tables?|schema|head(ers)?|mode|ind(exes|ices)|dump|databases|width|timer|"
+    r"explain|fullschema|nullvalue|stats|dbinfo|separator|quit|exit|help)\b[^\n;|]*$)|"
+    r".*(\battach\b|\bvacuum\b.*\binto\b|\bwritefile\b|\bedit\s*\(|load_extension|\n\s*\.)",
+    "cargo": r"--config",
+    "rpm": r"--(pipe|eval|define|load|rcfile|macros|dbpath|root)|-E|-D",
+    "apt": r"-o|-c|--option|--config",
+    "pip": r"--lo",
+    "pip3": r"--lo",
     "rg": r"--pre|--hostname-bin",
     "ag": r"--pager",
     "ack": r"--pager|--ackrc",
@@ -172,4 +217,5 @@ _READER_RUNS = {
     "less": r"-[kK]|--lesskey|\+",
     "more": r"\+",
 }
+_WRITES_ANYWHERE = names("tar bsdtar unzip 7z 7za unrar cpio pax patch")
 _UNPACKS = names("tar bsdtar unzip git cp rsync 7z 7za unrar cpio pax gh hg svn")

@@ -28,8 +28,10 @@ class FilePrograms(SimpleCommand):
         for start in find_starts(words):
             paths = self._judging.paths(start.text, self._folders)
             is_out = is_out or not start.is_tame or not all(map(self._judging.is_inside, paths))
+        if self._hold_secrets(find_starts(words)):
+            self._judging.lists_secrets = True
         for inner in _executed(words):
-            is_plain = not is_out and ("-type", "f") in pairwise(texts)
+            is_plain = not is_out and not self._judging.lists_secrets and ("-type", "f") in pairwise(texts)
             named = [Word(one.text.replace("{}", "./found" if is_plain else UNKNOWN)) for one in inner]
             if inner and posixpath.basename(inner[0].text) in ("rm", "unlink", "rmdir", "shred"):
                 self._ask(Danger.DELETE_TREE)
@@ -86,11 +88,15 @@ class FilePrograms(SimpleCommand):
         is_linking = dangerous.flag("ls", "--link", "--symbolic-link")(texts)
         if (
             is_linking
+            or any(re.match(r"-[a-zA-Z]*[tS]|--[tsb]", text) and text != "-t" for text in texts)
             or any(not word.is_tame for word in words)
             or any(word.globs and word.may_be_option() and not is_plain_name(word) for word in words)
+            or (named[-1:] and named[-1].globs)
         ):
             self._generic("cp", words, level)
             return
+        if self._hold_secrets(named[:-1]) and any(re.match(r"-\w*[aRr]|--(arch|rec)", text) for text in texts):
+            self._ask(Danger.SECRETS)
         target = option_text(words, "-t", "--target-directory")
         for text in [target] if target else [named[-1].text] if len(named) > 1 else []:
             for path in self._judging.paths(text, self._folders):
@@ -126,6 +132,6 @@ def _executed(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 _TAR_ODD = (
     "--absolute-names", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script",
     "--new-volume-script",
-    "--rsh-command", "--rmt-command", "--listed-incremental", "--recursive-unlink",
+    "--rsh-command", "--rmt-command", "--listed-incremental", "--recursive-unlink", "--transform", "--xform",
+    "--keep-directory-symlink",
 )  # fmt: skip
-# fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hermes.core.shell_safety import reading
 from hermes.core.shell_safety.classes import Danger
@@ -48,14 +49,20 @@ class Git(SimpleCommand):
             at += 1
         if verb == "config" and not _GIT_CONFIG.fullmatch(" ".join(word.text for word in kept)):
             self._ask(Danger.SYSTEM_FILES)
+        if verb == "maintenance" and [word.text for word in kept[1:2]] != ["run"]:
+            self._ask(Danger.SYSTEM_FILES)  # it writes the settings of the person, and schedules
         if verb == "remote" and any(word.text in ("add", "set-url", "rename") for word in kept):
             self._ask(Danger.SENDS)
         if verb in _GIT_SENDS:
             named = [word.text for word in kept if not word.text.startswith("-")][1:]
             if verb != "push" or (named and re.search(r"[:/@]|\.\.", named[0])):
                 self._ask(Danger.SENDS)
-        if any(re.match(_GIT_RUNS, word.text) for word in kept):
+        if any(re.match(_GIT_RUNS, word.text) or reading.shortens(word.text, _GIT_RUNS_LONG) for word in kept):
             self._ask(Danger.UNJUDGED)
+        if any(re.match(r"(-s|--strat\w*=).*/", f"{one.text}{two.text}") for one, two in pairwise([*kept, Word("")])):
+            self._ask(Danger.UNJUDGED)  # a way to merge is a program
+        if verb == "clone" and any(re.match(r"-[a-zA-Z]*[uc]", word.text) for word in kept):
+            self._ask(Danger.UNJUDGED)  # a program for the other side, or a setting
         if verb and verb not in _GIT_VERBS and not reading.only_reads("git", words):
             self._ask(Danger.UNJUDGED)
         self._generic("git", kept, level)
@@ -76,13 +83,18 @@ _GIT_PLAIN = re.compile(
     r"postbuffer)=)"
 )
 _GIT_SENDS = names("push send-pack send-email request-pull svn p4 daemon instaweb http-push imap-send")
-_GIT_BEFORE = r"-c|-p$|--paginate|--config-env|--exec-path"
+_GIT_BEFORE = r"-c|-p$|--paginate|--config-env|--exec-path|--work-tree"
 _GIT_RUNS = (
     r"(?i)(--config-env|--exec-path|--upload-pack|--receive-pack|--exec|--ext-diff|--textconv|"
     r"--open-files-in-pager|--template|"
     r"--tool|--extcmd|-x$|--sequence-editor|--unsafe-paths|--to-command|--smtp|ext::|fd::|-O\S|--separate-git-dir|"
     r"--reference)(=|$|.)"
 )
+_GIT_RUNS_LONG = (
+    "--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--exec", "--ext-diff", "--textconv",
+    "--open-files-in-pager", "--template", "--tool", "--extcmd", "--sequence-editor", "--unsafe-paths", "--to-command",
+    "--separate-git-dir", "--reference", "--config",
+)  # fmt: skip
 _GIT_VERBS = names(
     "add am apply archive bisect branch bundle checkout cherry-pick clean clone commit config describe diff "
     "fetch format-patch gc "

@@ -49,6 +49,8 @@ class Interpreters(SimpleCommand):
             if text == "-":
                 break
             if text.startswith("-") and len(text) > 1:
+                if kind == "perl" and re.match(r"-[\w.]*i.*[/*]", text):
+                    self._ask(Danger.CODE)  # where the old file is kept
                 if kind == "perl" and re.match(r"-[\w.]*i", text):
                     for other in words[at + 1 :]:
                         for path in (
@@ -63,12 +65,14 @@ class Interpreters(SimpleCommand):
                 continue
             break
         rest = words[at:]
+        if kind == "perl" and any(re.search(r"[|<>*?]$|^[<>|+]", word.text.strip()) for word in rest):
+            self._ask(Danger.CODE)  # it takes such a name for a command, or for a file to write
         if codes:
             for one in codes:
                 if not one.is_tame or one.globs:
                     self._ask(Danger.CODE)
                 if is_python:
-                    self._judging.python(one.plain())
+                    self._judging.python(one.plain(), self._folders)
                 else:
                     self._judging.other_code(one.plain())
             self._scan(kind, rest, level, may_be_unknown=False)
@@ -81,7 +85,7 @@ class Interpreters(SimpleCommand):
                 self._ask(Danger.NETWORK_TO_SHELL)
             elif self._feed.text is not None:
                 if is_python:
-                    self._judging.python(self._feed.text)
+                    self._judging.python(self._feed.text, self._folders)
                 else:
                     self._judging.other_code(self._feed.text)
             elif self._feed.is_piped or (file is not None and file.text != "-"):
@@ -109,7 +113,10 @@ class Interpreters(SimpleCommand):
                 return
         if name in _MODULES_THAT_RUN:
             self._ask(Danger.CODE)
-        if name in ("hermes",):
+        if name in ("zipfile", "tarfile") and self._holds_settings(()):
+            self._ask(Danger.SYSTEM_FILES)
+        if name.split(".")[0] == "hermes":
+            self._hermes([word.text for word in words[1:]])
             return
         if name not in _KNOWN_MODULES:
             self._judging.module(name)

@@ -8,6 +8,7 @@ Nothing here touches a file: links are resolved and scripts are read by function
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from hermes.core.dataclasses import dataclass
@@ -73,6 +74,8 @@ def judge(
     """
     judging = Judging(Site(folder, workspace or folder, home.rstrip("/"), frozenset(mounted), resolve, read), walk_text)
     judging.text(command, 0, frozenset({folder}))
+    if judging.opens_outside and _DESCRIPTORS.search(command):
+        judging.ask(Danger.UNJUDGED)
     if Danger.UNJUDGED in judging.found and not judging.refusal and "=" in command:
         # Once more with every variable holding what was last set: what is refused is refused in this form too.
         hopeful = Judging(judging.site, walk_text, is_trial=True)
@@ -94,6 +97,10 @@ def judge_python(
     judging = Judging(Site(folder, folder, home.rstrip("/"), frozenset(), resolve, read), walk_text)
     judging.python(source)
     return _verdict(judging, touches_host=touches_host)
+
+
+_DESCRIPTORS = re.compile(r"/dev/(stdin|fd)|/proc/|dev.*(fd|stdin)")
+"""A name by which a file that is open for reading can be opened for writing."""
 
 
 def _verdict(judging: Judging, *, touches_host: bool) -> Verdict:

@@ -24,6 +24,7 @@ DEEPEST = 8
 MAX_FOLDERS = 8
 MAX_SCRIPTS = 8
 MAX_TRIALS = 4
+MAX_IMPORTS = 200
 NOWHERE = "\ue0fe"
 """A folder that is not known."""
 
@@ -96,6 +97,11 @@ class Judging:
         self._is_activation = False
         self._scripts = 0
         self._trials = 0
+        self._imports: set[str] = set()
+        self.opens_outside = False
+        """Whether a file outside of the workspace is opened for reading: by its descriptor it can be written."""
+        self.lists_secrets = False
+        """Whether a part has listed a folder in which files of secrets are: a name that is not known may be one."""
 
     def text(self, command: str, depth: int, folders: frozenset[str], feed: Feed = NO_FEED) -> FoldersAfter:
         """Judge a whole command line, or a text that another shell would run."""
@@ -125,6 +131,8 @@ class Judging:
         if places.FORK_BOMB.search(bare) or places.FORK_WORDS.search(command):
             self.refuse("It starts copies of itself without end (a fork bomb).")
         if places.HIDDEN_COMMAND.search(command):
+            self.ask(Danger.UNJUDGED)
+        if _JOINED.search(command):
             self.ask(Danger.UNJUDGED)
         if places.HERMES.search(command):
             self.ask(Danger.HERMES_HOME)
@@ -332,11 +340,20 @@ class Judging:
 
     # Code
 
-    def python(self, source: str) -> None:
+    def python(self, source: str, folders: frozenset[str] = frozenset()) -> None:
+        """Judge a piece of Python that runs in one of these folders."""
+        folders = folders or frozenset({self._site.folder})
         self.changes()
         if places.HERMES.search(source):
             self.ask(Danger.HERMES_HOME)
-        if not code.judge_python(source, self._code_leads_out, self.module):
+
+        def stays_in(path: str) -> bool:
+            return all(map(self.is_inside, self.paths(path, folders)))
+
+        def imports(name: str) -> None:
+            self._imported(name, folders)
+
+        if not code.judge_python(source, self._code_leads_out, stays_in, imports):
             self.ask(Danger.CODE)
 
     def _code_leads_out(self, text: str) -> bool:
@@ -347,8 +364,8 @@ class Judging:
         if not code.is_plain_code(source, self._code_leads_out):
             self.ask(Danger.CODE)
 
-    def script(self, path: str, depth: int, folders: frozenset[str], *, is_shell: bool) -> None:
-        """Judge a file that the command runs.
+    def script(self, path: str, depth: int, folders: frozenset[str], *, is_shell: bool) -> frozenset[str]:
+        """Judge a file that the command runs; return the folders in which it may end.
 
         A shell script is read; every other file counts as code.
         """
@@ -361,19 +378,20 @@ class Judging:
         )
         if content is None or "\0" in content:
             self.ask(Danger.CODE)
-            return
+            return folders
         if _ACTIVATION.search(place) and is_shell:
             # It sets PATH, which is what it is for; everything else in it is judged as usual.
             self._is_activation = True
-            self.text(content, depth + 1, folders)
+            ends = self.text(content, depth + 1, folders)
             self._is_activation = False
-            return
+            return ends.any
         first = content.partition("\n")[0]
         runs_in_shell = _SHELL_LINE.match(first) is not None if first.startswith("#!") else True
         if is_shell or runs_in_shell:
-            self.text(content, depth + 1, folders)
-        elif not code.is_plain_script(content, self._code_leads_out):
+            return self.text(content, depth + 1, folders).any
+        if not code.is_plain_script(content, self._code_leads_out, is_python="python" in first):
             self.ask(Danger.CODE)
+        return folders
 
     def code_file(self, path: str) -> None:
         """Judge a file of code for an interpreter, if it can be read."""
@@ -383,8 +401,29 @@ class Judging:
             self.ask(Danger.CODE)
             return
         content = self._site.read(place) if self._site.read else None
-        if content is not None and not code.is_plain_script(content, self._code_leads_out):
+        is_python = place.endswith(".py")
+        if content is not None and not code.is_plain_script(content, self._code_leads_out, is_python=is_python):
             self.ask(Danger.CODE)
+
+    def _imported(self, name: str, folders: frozenset[str]) -> None:
+        """Judge a module that code imports: a file of that name in the folder comes first."""
+        if self._site.read is None or name in self._imports:
+            return
+        self._imports.add(name)
+        path = name.replace(".", "/")
+        stems = {path, path.partition("/")[0]}
+        for folder in folders:
+            for file in [f"{stem}{ending}" for stem in stems for ending in _MODULE_ENDINGS]:
+                place = normal(f"{folder}/{file}" if folder else file)
+                if place in self._written or (self._wrote_files and name not in code.SAFE_MODULES):
+                    self.ask(Danger.CODE)
+                content = self._site.read(place)
+                if content is None:
+                    continue
+                if not file.endswith(".py") or "\0" in content or len(self._imports) > MAX_IMPORTS:
+                    self.ask(Danger.CODE)
+                else:
+                    self.python(content, folders)
 
     def module(self, name: str) -> None:
         """Judge a Python module: a file of that name in the folder is code that runs."""
@@ -533,8 +572,11 @@ def path_tokens(text: str) -> list[str]:
     return found
 
 
+_JOINED = re.compile(r"[^\s\\]\\\n[^\s#]")
+"""A word that goes on behind the end of a line: the grammar takes it for two."""
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)[^\s\"']*")
 _ACTIVATION = re.compile(r"/[\w.-]*env[\w.-]*/bin/activate$")
+_MODULE_ENDINGS = (".py", ".pyc", ".so", "/__init__.py")
 _GLOB_MARKS = "*?["
 _TEMPORARY = re.compile(r"^/tmp/[^/]+\.\w+$")
 _SHELL_LINE = re.compile(r"#!\s*\S*?(?:env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|z|k|a)?sh\b")

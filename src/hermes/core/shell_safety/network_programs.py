@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hermes.core.shell_safety import running
+from hermes.core.shell_safety import reading, running
 from hermes.core.shell_safety.classes import Danger
 from hermes.core.shell_safety.places import names
 from hermes.core.shell_safety.simple_command import SimpleCommand
@@ -31,7 +31,7 @@ class NetworkPrograms(SimpleCommand):
         )
         if is_sending and (not is_local or has_file):
             self._ask(Danger.SENDS)
-        if any(re.match(_FETCH_ODD, text) for text in texts):
+        if any(re.match(_FETCH_ODD, text) or reading.shortens(text, _FETCH_ODD_LONG) for text in texts):
             self._ask(Danger.UNJUDGED)
         if any(text.startswith("file:") for text in texts):
             self._ask(Danger.SECRETS)
@@ -79,4 +79,10 @@ _FETCH_ODD = (
     r"-i$|--input-file|"
     r"--output-dir|-P|--directory-prefix|--warc|--save-cookies|--cookie-jar|-c$"
 )
+_FETCH_ODD_LONG = (
+    "--config", "--upload-file", "--data-binary", "--form", "--execute", "--use-askpass", "--input-file", "--post-file",
+    "--body-file", "--output-dir", "--directory-prefix", "--unix-socket", "--trace-ascii", "--dump-header",
+    "--cookie-jar", "--stderr", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--append-output", "--output-file",
+    "--hsts-file", "--rejected-log",
+)  # fmt: skip
 _SSH_TAKES_VALUE = names("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -B")

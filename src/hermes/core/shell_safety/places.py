@@ -112,7 +112,14 @@ SECRET_FILES = re.compile(
     r"\.(pem|p12|pfx|key|kdbx|keystore|jks|ovpn)$|(^|/)id_(rsa|dsa|ecdsa|ed25519)(_sk)?$|(^|/)\.(npmrc|pypirc|"
     r"vault-token)$|"
     r"(^|/)\.cargo/credentials|(^|/)\.password-store(/|$)|(^|/)\.terraform\.d/|"
-    r"(^|/)(\.mozilla|\.config/(google-chrome|chromium|BraveSoftware)|\.thunderbird|Cookies|Login Data)(/|$)"
+    r"(^|/)(\.mozilla|\.thunderbird|Cookies|Login Data|\.var/app|\.1password|\.electrum|\.bitcoin|\.ethereum|"
+    r"\.openclaw|"
+    r"\.config/(google-chrome|chromium|BraveSoftware|microsoft-edge|vivaldi|opera|Signal|Slack|discord|Bitwarden|"
+    r"1Password|glab-cli|sops|github-copilot)[^/]*|\.local/share/(kwalletd|gnupg|TelegramDesktop))(/|$)|"
+    r"(^|/)(\.claude\.json|\.claude/\.credentials\.json|\.codex/auth\.json|\.gemini/oauth_creds\.json|\.mylogin\.cnf|"
+    r"\.terraformrc|\.s3cfg|\.boto|\.gem/credentials|\.m2/settings\.xml|\.gradle/gradle\.properties|\.Xauthority|"
+    r"(\.config/)?(\.?composer|containers)/auth\.json|\.config/git/credentials)$|"
+    r"^/etc/(ssh/ssh_host_\w+_key|wireguard|letsencrypt|kubernetes|NetworkManager/system-connections)(/|$)"
 )
 NO_SECRETS = re.compile(r"\.env\.(example|sample|template|dist)$|\.pub$")
 SECRET_VARIABLE = re.compile(

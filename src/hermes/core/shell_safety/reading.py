@@ -47,7 +47,7 @@ _PLAIN = (
     "fgrep zgrep bzgrep xzgrep zcat bzcat xzcat lzcat zstdcat which whereis whatis apropos column base64 base32 "
     "basenc expr factor numfmt tput clear jobs wait times umask nm readelf objdump size addr2line c++filt jq gron "
     "getent lsb_release shift return exit break continue zipinfo tldr cloc tokei scc colordiff pathchk "
-    "printenv lsns findmnt ulimit dirs help logname hostid look tsort ptx sensors nvidia-smi apt-cache dpkg-query "
+    "printenv lsns findmnt ulimit dirs help logname hostid look tsort sensors nvidia-smi apt-cache dpkg-query "
     "lsattr getfacl getcap bat exa eza mediainfo xxhsum last lastlog lslogins ipcs runlevel acpi "
     "type bc netstat fc-list locate mlocate plocate duf dust procs"
 )
@@ -74,7 +74,6 @@ READERS: dict[str, Reader] = {
         ("ss", "K", "--kill"),
         ("lsof", "D", ""),
         ("fd fdfind", "xX", "--exec --exec-batch"),
-        ("xxd", "r", "--revert"),
         ("hash", "p", ""),
         ("top htop", "w", ""),
         ("dmesg", "CcDEn", "--clear --read-clear --console-off --console-on --console-level"),
@@ -82,13 +81,22 @@ READERS: dict[str, Reader] = {
         ("delta", "", "--pager"),
     ),
     "mount": Reader(only=lambda words: not words),
-    "uniq": Reader(only=lambda words: sum(not word.may_be_option() or not word.is_known for word in words) <= 1),
+    "uniq": Reader(only=lambda words: _operands(words) <= 1),
+    "xxd": Reader(
+        only=lambda words: _operands(words, r"\d+|0x[0-9a-fA-F]+") <= 1 and not _has(words, r"-\w*r.*|--rev.*")
+    ),
     "hostname": Reader(only=lambda words: all(word.text in ("-f", "-s", "-i", "-I", "-d", "--fqdn") for word in words)),
     "history": Reader(only=lambda words: all(word.text.isdigit() for word in words)),
     "find": Reader(only=lambda words: _is_reading_find(words)),
     "sed": Reader(only=lambda words: _is_reading_sed(words)),
     "awk": Reader(only=lambda words: _is_reading_awk(words)),
-    "tar": Reader(only=lambda words: _first_is(words, r"-?[vz jJa]*t[vzjJaf]*|--list") and not _has(words, _TAR_RUNS)),
+    "tar": Reader(
+        only=lambda words: (
+            _first_is(words, r"-?[vz jJa]*t[vzjJaf]*|--list")
+            and not _has(words, _TAR_RUNS)
+            and not any(shortens(word.text, _TAR_RUNS_LONG) for word in words)
+        )
+    ),
     "bsdtar": Reader(only=lambda words: _first_is(words, r"-?t[vzjJf]*")),
     "unzip": Reader(only=lambda words: _first_is(words, r"-[lvZtzp]+")),
     "gzip": Reader(
@@ -160,10 +168,11 @@ for _name in ("gawk", "mawk", "nawk"):
 for _name in ("pnpm", "yarn"):
     READERS[_name] = READERS["npm"]
 
-_TAR_RUNS = (
-    r"--(to-command|checkpoint-action|use-compress-program|info-script|new-volume-script|rsh-command|rmt-command).*|"
-    r"-[IF].*|-\w*[IF]"
-)
+_TAR_RUNS = r"-[IF].*|-\w*[IF]"
+_TAR_RUNS_LONG: tuple[str, ...] = (
+    "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script", "--new-volume-script",
+    "--rsh-command", "--rmt-command", "--index-file", "--listed-incremental", "--volno-file", "--delete", "--extract",
+)  # fmt: skip
 _IP_CHANGES = r"add|a|del|delete|d|set|flush|f|change|chg|replace|exec|append|up|down|-b.*|-batch.*|--?force"
 
 
@@ -210,6 +219,28 @@ def _does_more(reader: Reader, word: Word) -> bool:
 
 def _has(words: Sequence[Word], pattern: str) -> bool:
     return any(re.fullmatch(pattern, word.text) for word in words)
+
+
+def _operands(words: Sequence[Word], number: str = r"(?!)") -> int:
+    """Count the words that may be names of files; ``-`` is one."""
+    return sum(
+        word.text == "-" or not word.is_known or not (word.may_be_option() or re.fullmatch(number, word.text))
+        for word in words
+    )
+
+
+def shortens(text: str, options: Sequence[str]) -> bool:
+    """Tell whether this is one of the options, or a beginning of one.
+
+    Most programs accept a shortened option.
+    """
+    name = text.split("=", 1)[0]
+    return (
+        len(name) > 2 and name.startswith("--") and name not in _WHOLE and any(one.startswith(name) for one in options)
+    )
+
+
+_WHOLE = names("--text --to --ex --re --format --data --cookie --hsts --out")
 
 
 def _first_is(words: Sequence[Word], pattern: str) -> bool:
@@ -307,7 +338,7 @@ def _is_reading_sed(words: Sequence[Word]) -> bool:
 # awk
 
 _AWK_DOES = re.compile(
-    r"system\s*\(|getline|\|&?|@load|@include|@namespace|@\w+\s*\(|\bprintf?\b[^;}\n]*>|inplace|ENVIRON|\bclose\b|"
+    r"system\s*\(|getline|\|&?|@load|@include|@namespace|@\w+\s*\(|\bprintf?\b[^;}\n]*>|inplace|ENVIRON|ARGV|ARGC|SYMTAB|FUNCTAB|\bclose\b|"
     r"\bfflush\b",
     re.DOTALL,
 )
@@ -339,7 +370,7 @@ def _is_reading_awk(words: Sequence[Word]) -> bool:
 
 def is_plain_awk(program: str) -> bool:
     """Tell whether an awk program runs no program and writes no file."""
-    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', program)
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', program.replace("\\\n", " "))
     bare = re.sub(r"\|\|", " or ", bare)
     return not _AWK_DOES.search(bare)
 
@@ -358,6 +389,12 @@ _GIT_DOES = (
 )
 
 
+_GIT_DOES_LONG = (
+    "--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--filters",
+    "--no-index",
+)  # fmt: skip
+
+
 def _is_reading_git(words: Sequence[Word]) -> bool:
     rest = list(words)
     while rest and rest[0].text in ("--no-pager", "--no-optional-locks", "--literal-pathspecs"):
@@ -367,6 +404,8 @@ def _is_reading_git(words: Sequence[Word]) -> bool:
     verb, rest = rest[0].text, rest[1:]
     texts = [word.text for word in rest]
     if verb in _GIT_READS:
+        if any(shortens(text, _GIT_DOES_LONG) for text in texts):
+            return False
         shows_patch = verb in ("log", "diff", "show", "whatchanged", "diff-tree")
         return not any(
             re.fullmatch(_GIT_DOES, text) and not (shows_patch and text in ("-p", "-C", "-c")) for text in texts

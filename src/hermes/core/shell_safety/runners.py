@@ -20,18 +20,33 @@ from hermes.core.shell_safety.words import SPLITS, Word
 class Runners(SimpleCommand):
     """Rules for programs that run other programs."""
 
-    def _wrapper(self, program: str, words: Sequence[Word], level: int) -> None:
+    def _wrapper(self, program: str, words: Sequence[Word], level: int) -> frozenset[str]:
+        """Judge the command of a wrapper; return the folders in which it may end."""
+        ends = self._folders
         self._judging_changes_unless_reading(program, words)
         texts = [word.text for word in words]
         if program == "command" and texts[:1] and re.fullmatch(r"-[pvV]*[vV]", texts[0]):
-            return
-        if program in ("gdb", "entr", "capsh", "parallel", "sem", "nix-shell", "rlwrap", "ssh-agent", "coproc"):
+            return ends
+        if program in (
+            "gdb",
+            "entr",
+            "capsh",
+            "parallel",
+            "sem",
+            "nix-shell",
+            "rlwrap",
+            "ssh-agent",
+            "coproc",
+            "setarch",
+        ):
+            self._ask(Danger.UNJUDGED)
+        if program in ("strace", "ltrace") and any(re.match(r"(-o|--output=)?\s*[|!]", text) for text in texts):
             self._ask(Danger.UNJUDGED)
         if program == "env":
             split = option_text([_without_cluster(word) for word in words], "-S", "--split-string")
             if split:
                 self._judging.text(split, self._depth + 1, self._folders)
-                return
+                return ends
         if program == "flock" and (text := option_text(words, "-c", "--command")):
             self._judging.text(text, self._depth + 1, self._folders)
         inner = running.behind(program, words)
@@ -41,11 +56,11 @@ class Runners(SimpleCommand):
         if inner is None:
             self._ask(Danger.UNJUDGED)
             self._words_of_runner(words, level)
-            return
+            return ends
         if program == "env":
             for word in words[: len(words) - len(inner)]:
                 name, equals, value = word.text.partition("=")
-                if equals and name in running.TAKES_OVER and value not in running.PLAIN_VALUES:
+                if equals and running.takes_over(name) and value not in running.PLAIN_VALUES:
                     self._ask(Danger.UNJUDGED)
                 if word.text in ("-C", "--chdir") or word.text.startswith(("-C", "--chdir=")):
                     self._folders = frozenset({NOWHERE})
@@ -62,7 +77,7 @@ class Runners(SimpleCommand):
         if program in running.FED_BY_PIPE and inner and replaced:
             inner = [Word(word.text.replace(replaced, SPLITS)) for word in inner]
             self.judge(inner, level + 1)
-            return
+            return ends
         if program in running.FED_BY_PIPE and inner:
             given = self._feed.text
             inner = (*inner, *([Word(one) for one in given.split()] if given is not None else [Word(SPLITS)]))
@@ -79,9 +94,10 @@ class Runners(SimpleCommand):
             inner = inner[1:]
             self._scan(program, inner, level)
         elif inner:
-            self.judge(inner, level + 1)
+            ends = self.judge(inner, level + 1).any
         if not inner and program not in ("time", "exec", "env", "command") and self._feed.is_piped:
             self._ask(Danger.UNJUDGED)
+        return ends
 
     def _judging_changes_unless_reading(self, program: str, words: Sequence[Word]) -> None:
         if program in ("command", "time", "nice", "timeout", "env", "stdbuf", "ionice", "xargs", "builtin"):

@@ -173,6 +173,20 @@ TAKES_OVER = names(
     "XDG_DATA_HOME XDG_RUNTIME_DIR OPENSSL_CONF CURL_HOME WGETRC NETRC"
 )
 """Variables that make a harmless program run something else, or write somewhere else."""
+_TAKES_OVER = re.compile(
+    r"(LD|DYLD|BASH_FUNC|GIT_CONFIG|GIT_TRACE|npm_config|NPM_CONFIG|PIP|UV|CARGO|BUNDLE|GEM|ANSIBLE|DOTNET|CORECLR|PHP|R|"
+    r"JULIA|LUA|LESS|MAN|AWK)_?\w*(COMMAND|PAGER|KEY|VALUE|PARAMETERS|PRELOAD|AUDIT|PATH|INIT|HOOKS|SHELL|WRAPPER|RUSTC|"
+    r"CONFIG|OPT|OPTS|RC|PROFILE|HOME|FILE|INI_SCAN_DIR|LIBRARY|%%)\w*|\w*(_PAGER|_EDITOR|_ASKPASS|_RSH|_CONFIG_PATH)|"
+    r"BASH_FUNC_.*|HERMES_\w+|RIPGREP_CONFIG_PATH|ACKRC|SSLKEYLOGFILE|KUBECONFIG|FZF_DEFAULT_COMMAND|GCC_EXEC_PREFIX|COMPILER_PATH|"
+    r"PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTHONEXECUTABLE|PYTHONPYCACHEPREFIX|LUA_INIT\w*|GIT_COMMON_DIR"
+)
+
+
+def takes_over(name: str) -> bool:
+    """Tell whether this variable makes a harmless program run or write other things."""
+    return name in TAKES_OVER or _TAKES_OVER.fullmatch(name) is not None
+
+
 PLAIN_VALUES = frozenset({"", "cat", "less", "more", "true", ":", "gcc", "g++", "clang", "clang++", "cc", "c++"})
 
 

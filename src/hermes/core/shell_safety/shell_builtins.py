@@ -21,20 +21,22 @@ from hermes.core.shell_safety.words import SPLITS, UNKNOWN, Word
 class ShellBuiltins(SimpleCommand):
     """Rules for builtins."""
 
-    def _builtin(self, program: str, words: Sequence[Word], level: int) -> None:
+    def _builtin(self, program: str, words: Sequence[Word], level: int) -> frozenset[str]:
+        """Judge a builtin; return the folders in which it may leave the shell."""
+        ends = self._folders
         texts = [word.text for word in words]
         known = all(word.is_known for word in words)
         match program:
             case "eval":
                 self._walk.poison()
-                self._text_of(words)
+                ends = self._text_of(words)
             case "." | "source":
                 self._walk.poison()
-                self._sourced(words)
+                ends = self._sourced(words)
             case "trap":
                 rest = words[1:] if texts[:1] == ["--"] else words
                 if rest and rest[0].text not in ("-", "-l", "-p", ""):
-                    self._text_of(rest[:1])
+                    ends = self._text_of(rest[:1])
             case "alias":
                 for word in words:
                     if "=" in word.text or not word.is_known:
@@ -85,6 +87,7 @@ class ShellBuiltins(SimpleCommand):
                 self._ask(Danger.UNJUDGED)
         if level:
             self._judging.changes()
+        return ends
 
     def _change_folder(self, program: str, words: Sequence[Word]) -> FoldersAfter:
         named = [word for word in words if not word.text.startswith("-") or word.text == "-"]

@@ -15,9 +15,11 @@ from hermes.core.shell_safety.judging import (
     Feed,
     FoldersAfter,
     Judging,
+    few,
     is_plain_name,
     name_word,
     normal,
+    option_text,
     path_tokens,
 )
 from hermes.core.shell_safety.places import names
@@ -69,8 +71,8 @@ class SimpleCommand:
             found.add(Danger.GATEWAY)
         for danger in found:
             self._ask(danger)
-        if name == "hermes" or (name.startswith("python") and ("-m", "hermes") in pairwise(texts)):
-            self._hermes([text for text in texts if text not in ("-m", "hermes")])
+        if name == "hermes":
+            self._hermes(texts)
 
     def _hermes(self, texts: Sequence[str]) -> None:
         """Judge commands of Hermes; one that answers an approval is refused."""
@@ -80,22 +82,25 @@ class SimpleCommand:
             self._judging.refuse("It answers a question that the agent itself has asked.")
         elif named[:1] == ["gateway"] and named[1:2] != ["status"]:
             self._ask(Danger.GATEWAY)
-        elif named[:1] and named[0] in _OWN_SETTINGS and named[1:2] not in ([], ["list"], ["explain"]):
+        elif not _OWN_READING.fullmatch(" ".join(text for text in texts if text != "--json")):
+            # All else changes settings, sends messages, or is an agent of its own under whatever settings it is given.
             self._ask(Danger.HERMES_HOME)
 
-    def _text_of(self, words: Sequence[Word]) -> None:
+    def _text_of(self, words: Sequence[Word]) -> frozenset[str]:
         """Judge a text that a shell reads; ask if a part of it is not known."""
         self._judging.changes()
         folders = self._folders | {NOWHERE} if self._walk.moves else self._folders
-        self._judging.text(" ".join(word.text for word in words), self._depth + 1, folders)
+        ends = self._judging.text(" ".join(word.text for word in words), self._depth + 1, folders)
         if not all(word.is_known or (word.is_quoted and word.is_tame) for word in words):
             self._ask(Danger.NETWORK_TO_SHELL if self._judging.fetches else Danger.UNJUDGED)
+        return ends.any
 
-    def _sourced(self, words: Sequence[Word]) -> None:
+    def _sourced(self, words: Sequence[Word]) -> frozenset[str]:
         """Judge a script by name, for ``.`` or for a shell."""
         self._judging.changes()
+        ends = self._folders
         if not words:
-            return
+            return ends
         word = words[0]
         if word.text.startswith("/dev/fd/"):
             self._ask(Danger.NETWORK_TO_SHELL if self._judging.fetches or self._feed.is_fetched else Danger.UNJUDGED)
@@ -105,8 +110,9 @@ class SimpleCommand:
             self._ask(Danger.UNJUDGED)
         else:
             for path in self._judging.paths(word.text, self._folders):
-                self._judging.script(path, self._depth, self._folders, is_shell=True)
+                ends |= self._judging.script(path, self._depth, self._folders, is_shell=True)
         self._scan("sh", words[1:], 1)
+        return few(ends)
 
     def _fed(self) -> None:
         """Judge a shell that reads its standard input."""
@@ -128,6 +134,30 @@ class SimpleCommand:
     def _is_home_folder(self) -> bool:
         """Tell whether every folder it may run in belongs to the workspace."""
         return all(folder != NOWHERE and (not folder or self._judging.is_inside(folder)) for folder in self._folders)
+
+    def _holds_settings(self, words: Sequence[Word]) -> bool:
+        """Tell whether unpacking here may replace a start file or a git hook."""
+        read = self._judging.site.read
+        target = next(
+            (found for name in ("-C", "--directory", "-d") if (found := option_text(words, name))),
+            ".",
+        )
+        return any(
+            f"{self._judging.site.home or '~'}/".startswith(f"{place.rstrip('/')}/")
+            or (read is not None and (read(f"{place}/.git/HEAD") is not None or read(f"{place}/.git") is not None))
+            for place in (normal(path) for path in self._judging.paths(target, self._folders))
+        )
+
+    def _hold_secrets(self, words: Sequence[Word]) -> bool:
+        """Tell whether one of these folders is a home, above one, or hidden in it."""
+        home = self._judging.site.home or "~"
+        return any(
+            f"{home}/".startswith(f"{place.rstrip('/')}/")
+            or place.startswith(f"{home}/.")
+            or place in ("/root", "/home", "/proc")
+            for word in words
+            for place in (normal(path) for path in self._judging.paths(word.text, self._folders))
+        )
 
     def _generic(self, program: str, words: Sequence[Word], level: int) -> None:
         """Judge a program that may change files.
@@ -194,31 +224,42 @@ class SimpleCommand:
                     continue
                 if not self._judging.is_inside(path):
                     self._judging.softly_written(path)
-        if text.startswith("-") or "://" in text:
+        if "://" in text:
             return
+        if self._judging.site.resolve is not None and word.is_tame and re.match(r"-|\w+=", text):
+            for value in {text.partition("=")[2], *(text[at:] for at in (2, 3) if text[:1] == "-")} - {""}:
+                if not all(map(self._judging.is_inside, self._judging.paths(value, self._folders))):
+                    self._ask(Danger.OUTSIDE)
+        if text.startswith("-"):
+            return
+        if word.globs and program in FILE_TOOLS and any(mark in posixpath.dirname(text) for mark in "*?["):
+            self._ask(Danger.OUTSIDE)  # the pattern may match a link
         for path in self._judging.paths(text, self._folders) if word.is_tame else ():
             if (places.runs_by_itself(normal(path), self._judging.site.home) and program not in ("git",)) or (
                 program == "git" and re.search(r"(^|/)\.git(/|$)", text)
             ):
                 self._ask(Danger.SYSTEM_FILES)
-            elif (
-                self._judging.site.resolve is not None and not self._judging.is_inside(path) and program not in ("git",)
-            ):
+            elif self._judging.site.resolve is not None and not self._judging.is_inside(path):
                 self._ask(Danger.OUTSIDE)
             elif program in FILE_TOOLS or program in WRITES_FILES:
                 self._judging.noted(path)
 
 
+_OWN_READING = re.compile(
+    r"(-h|--help|-V|--version|help|version|status|doctor|gateway status)|(logs|trace)( \S+)*|completion( \w+)?|"
+    r"approvals( list| grants)?|(pairing|people|config|tools|skills|sessions|api-key|model)( list)?|"
+    r"config (get|explain|show|path)( \S+)*|\w[\w-]*( \w[\w-]*)? (-h|--help)"
+)
+"""What our own command line only shows, as all of its words."""
 WRITES_FILES = names(
     "git tar unzip curl wget cp mv rsync patch ln 7z 7za cpio pax sed install ar unrar gunzip bunzip2 xz"
 )
 FILE_TOOLS = names("rm cp mv touch ln mkdir rmdir chmod chown install truncate tee cat")
-_OWN_SETTINGS = names("pairing api-key people config model skills")
-_TAKES_TEXT = names(
-    "tee git patch dd tail split csplit gzip xz bzip2 zstd pbcopy xclip wl-copy xsel tar zip sponge mail sendmail pv"
-)
 _GLOB_IS_OPTION = names(
     "rm tar rsync chmod chown chgrp zip 7z git find sort scp ssh mv cp ln install rmdir unlink touch truncate dd "
     "tee find wget curl"
+)
+_TAKES_TEXT = names(
+    "tee git patch dd tail split csplit gzip xz bzip2 zstd pbcopy xclip wl-copy xsel tar zip sponge mail sendmail pv"
 )
 _COMPILES = re.compile(r"-(I|L|isystem|isysroot|W[lap],|D)\S*$|--sysroot=/usr")

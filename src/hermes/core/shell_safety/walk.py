@@ -324,6 +324,8 @@ class Walk:
                 self._judging.ask(Danger.NETWORK)
             if self._judging.names_secret(word, folders):
                 self._judging.ask(Danger.SECRETS)
+            if not word.is_known or not all(map(self._judging.is_inside, self._judging.paths(text, folders))):
+                self._judging.opens_outside = True
             return
         if is_number or text.startswith("/dev/fd/"):
             return
@@ -414,7 +416,7 @@ class Walk:
         is_added = "+=" in self._text(node)[: len(self._text(name_node)) + 2]
         if is_added or name_node.type == "subscript" or (value_node is not None and value_node.type == "array"):
             value = UNKNOWN
-        if name in running.TAKES_OVER and value not in running.PLAIN_VALUES and not self._judging.may_set(name):
+        if running.takes_over(name) and value not in running.PLAIN_VALUES and not self._judging.may_set(name):
             self._judging.ask(Danger.UNJUDGED)
         if name in self._numbers and not re.fullmatch(rf"[\w\s+*/%().{TAME}-]*", value):
             self._judging.ask(Danger.UNJUDGED)

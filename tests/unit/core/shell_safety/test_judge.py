@@ -697,6 +697,11 @@ PLAIN_CODE = [
     "import json\nprint(json.load(open('a.json'))['x'])",
     "from pathlib import Path\nPath('out.txt').write_text('x')",
     "import numpy\nprint(numpy.__version__)",
+    "import sys\nprint(sys.path)",
+    "import re, collections\nprint(collections.Counter(re.findall(r'\\w+', open('a.txt').read())).most_common(3))",
+    "from datetime import datetime, timedelta\nprint((datetime.now() + timedelta(days=3)).strftime('%d.%m.'))",
+    "for name in ['a.txt', 'b.txt']:\n    print(len(open(name).readlines()))",
+    "with open('out.csv', 'w', newline='') as file:\n    import csv\n    csv.writer(file).writerow([1, 2])",
 ]
 OTHER_CODE = [
     "import os\nos.remove('a')",
@@ -708,6 +713,20 @@ OTHER_CODE = [
     "from pathlib import Path\nPath('a').unlink()",
     "open('.env', 'w')",
     "import requests\nrequests.post('https://x')",
+    "import torch\ntorch.load('model.pt')",
+    "import numpy as n\nm = n\nm.load('a.npy', allow_pickle=True)",
+    "from numpy import load\nload('a.npy')",
+    "from pathlib import Path as P\nP(chr(47) + 'srv').write_text('x')",
+    "from pathlib import Path\nprint(Path('.').glob('../' * 3 + '*'))",
+    "from pathlib import Path\n(Path('a') / chr(47)).read_text()",
+    "p = 'a'\nfor p in [chr(47) + 'srv']:\n    print(open(p).read())",
+    "def f(p='a'):\n    open(p, 'w')\nf(chr(47) + 'srv')",
+    "import sys\nsys.path[:0] = ['lib']",
+    "import sys as s\ns.path.append('lib')",
+    "from sys import path\npath.append('lib')",
+    "import sys\nsys.stdout = 1",
+    "f'{open(chr(47))}'",
+    "print('{0}'.format(open))",
     "(",
 ]
 
@@ -728,6 +747,29 @@ def test_other_code_asks_and_can_be_granted_for_a_session(source: str) -> None:
 def test_code_is_judged_as_the_same_code_on_a_command_line(source: str) -> None:
     line = judge(shlex.join(("python3", "-c", source)), folder="/w")
     assert set(judge_python(source, folder="/w").dangers) <= set(line.dangers)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os as o\no.remove('a')",
+        "import os\no = os\no.remove('a')",
+        "from os import remove as f\nf('a')",
+        "import os\ngetattr(os, 'remo' + 've')('a')",
+        "globals()['__buil' + 'tins__']",
+        "(lambda: 0).__globals__",
+        "import random\nrandom.__dict__",
+        "import operator\noperator.methodcaller('x')",
+        "(",
+    ],
+)
+def test_a_script_that_hides_the_names_of_what_it_uses_asks_as_code(source: str) -> None:
+    def asks(command: str, file: str, text: str) -> bool:
+        return judge(command, folder="/w", home="/home/ana", read={f"/w/{file}": text}.get).asks
+
+    assert asks("python3 tool.py", "tool.py", source)
+    assert asks("./tool", "tool", f"#!/usr/bin/env python3\n{source}")
+    assert not asks("python3 tool.py", "tool.py", "import os\nprint(os.path.join('a', 'b'))")
 
 
 def test_a_script_that_cannot_be_read_asks_as_code() -> None:
