@@ -120,7 +120,7 @@ async def test_the_screens_of_a_chat_look_as_they_were_kept(folder: Path, size: 
         compare("tool-run", size, await settled(pane, "It is ready."))
 
         pane.presses("C-l")
-        model.calls_tools([("terminal", {"command": "rm -rf build\u202e && echo gone"})])
+        model.calls_tools([("terminal", {"command": "rm -rf build && echo gone"})])
         model.says("Done.")
         pane.types("Remove it")
         compare("approval", size, await settled(pane, ENGLISH.CHAT_CHOOSE))
