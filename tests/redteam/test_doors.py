@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -555,3 +556,64 @@ def http(scene: Scene, method: str, path: str, key: str, body: object) -> tuple[
     except urllib.error.HTTPError as refusal:
         with refusal:
             return refusal.code, json.load(refusal)
+
+
+# A gateway that is not root cannot look at the descriptors of everybody. It stands for it here: as root it starts a
+# tool, then becomes somebody else, and asks who is at the other end.
+NOT_ROOT = """
+import os, socket, sys, time
+from hermes.hosting.tool_processes import ToolProcesses
+os.setgroups([])
+server = socket.create_server(("127.0.0.1", 0))
+server.settimeout(20)
+known = ToolProcesses()
+known.origin_of_connection(("127.0.0.1", 1), ("127.0.0.1", 2))  # what it imports is not to be found as somebody else
+"a".encode("idna")
+ready, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(1)
+    os.close(2)
+    {become}
+    line = socket.socket()
+    line.connect(server.getsockname())
+    line.sendall(b"POST")
+    {leave}
+    os.write(tell, b"1")
+    time.sleep(60)
+    os._exit(0)
+os.setgid(65533)
+os.setuid(65533)
+line, address = server.accept()
+os.read(ready, 1)
+line.recv(4)
+print(known.origin_of_connection(address, server.getsockname()))
+os.kill(child, 9) if {is_same} else None
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming somebody else needs root")
+@pytest.mark.parametrize(
+    "become, leave, is_same",
+    [
+        ("os.setgid(65533); os.setuid(65533)", "line.close()", True),
+        ("os.setgid(65533); os.setuid(65533)", "line.shutdown(socket.SHUT_WR)", True),
+        ("os.setgid(65534); os.setuid(65534)", "pass", False),
+        ("os.setgid(65534); os.setuid(65534)", "line.close()", False),
+    ],
+    ids=["closed at once", "closed for writing", "under a subordinate id", "under a subordinate id, closed at once"],
+)
+def test_a_tool_at_the_other_end_of_a_connection_is_never_taken_for_a_person(
+    become: str, leave: str, is_same: bool
+) -> None:
+    code = NOT_ROOT.format(become=become, leave=leave, is_same=is_same)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() in ("a tool's", "unknown")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

@@ -109,10 +109,14 @@ class ToolProcesses:
         if row is None:
             return OUTSIDE
         uid, inode = row
-        holders = list(_holders(f"socket:[{inode}]")) if inode != "0" else []
+        if inode == "0":
+            return UNKNOWN  # closed by whoever made it: the kernel has forgotten who that was
+        holders = list(_holders(f"socket:[{inode}]"))
         if not holders:
-            # Another user's process hides its descriptors, and tools run as our own user.
-            return PERSON if uid not in (os.geteuid(), 0) or (uid == 0 and os.geteuid() != 0) else UNKNOWN
+            if uid == os.geteuid():
+                return UNKNOWN
+            # Another user's process hides its descriptors. Tools run as our own user, or under an id lent to it.
+            holders = [pid for pid in _pids() if uid in _users(pid)]
         found = {self.origin(pid) for pid in holders}
         return TOOL if TOOL in found else UNKNOWN if UNKNOWN in found else PERSON
 
@@ -198,6 +202,18 @@ def _home_of(pid: int) -> str:
 
 def _pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _users(pid: int) -> tuple[int, ...]:
+    """Return the ids under which a process runs: real, effective, saved and for files."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            for row in file:
+                if row.startswith("Uid:"):
+                    return tuple(map(int, row[4:].split()))
+    except OSError:
+        return ()
+    return ()
 
 
 def _chain(pid: int) -> list[int] | None:
