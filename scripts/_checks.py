@@ -41,17 +41,18 @@ class Suite:
     options: tuple[str, ...] = ()
 
 
-# Half of a test's time is waiting for sockets and processes, so two cores bear a third worker.
-PARALLEL = ("-n", str(max(3, os.cpu_count() or 1)), "--dist", "loadfile")
+# Half of a test's time is waiting for sockets and processes, so two cores bear a third worker. The folders stand in the
+# order of how long their files take: the last file of a run is a short one then, and no worker ends alone.
+PARALLEL = ("-n", str(max(3, os.cpu_count() or 1)), "--dist", "loadfile", "--no-loadscope-reorder")
 UNIT = Suite("unit tests", ("tests/unit",), PARALLEL)
 SECOND = Suite(
     "unit, contract, integration",
-    ("tests/unit", "tests/contract", "tests/integration"),
+    ("tests/integration", "tests/contract", "tests/unit"),
     PARALLEL,
 )
 BESIDE = Suite(
     "unit, contract, integration, redteam, e2e",
-    ("tests/unit", "tests/contract", "tests/integration", "tests/redteam", "tests/e2e"),
+    ("tests/e2e", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
     PARALLEL,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))
