@@ -14,6 +14,7 @@ import pytest
 
 from hermes.cli.support import client as asking
 from hermes.hosting.control import client as control
+from tests.e2e.keeping import until
 from tests.e2e.terminal import Terminal
 
 
@@ -129,7 +130,7 @@ def test_an_answer_goes_on_after_the_worker_was_killed_in_its_middle(tmp_path: P
         asking.stdin.write("count\n")
         asking.stdin.close()
         asking.stdout.readline()
-        asking.stdout.read(10)  # words have begun to come
+        until(lambda: control.call(terminal.home, "status")["running"])  # a pipe is shown whole paragraphs
         os.kill(control.call(terminal.home, "ping")["pid"], signal.SIGKILL)
         shown = asking.stdout.read()
         asking.stdout.close()
