@@ -41,9 +41,9 @@ class Suite:
     options: tuple[str, ...] = ()
 
 
-# Half of a test's time is waiting for sockets and processes, so two cores bear a third worker. The folders stand in the
+# Half of a test's time is waiting for sockets and processes, so two cores bear four workers. The folders stand in the
 # order of how long their files take: the last file of a run is a short one then, and no worker ends alone.
-PARALLEL = ("-n", str(max(3, os.cpu_count() or 1)), "--dist", "loadfile", "--no-loadscope-reorder")
+PARALLEL = ("-n", str(max(4, os.cpu_count() or 1)), "--dist", "loadfile", "--no-loadscope-reorder")
 UNIT = Suite("unit tests", ("tests/unit",), PARALLEL)
 SECOND = Suite(
     "unit, contract, integration",
