@@ -1,8 +1,9 @@
 """The checks behind ./scripts/check and ./scripts/test. All of them run even when an early one fails.
 
-The static ones run side by side; then pytest in parallel where tests do not mind company, and alone for chaos, whose
-promises are about seconds. A few tests that failed are tried once more, alone: a machine that stood still for half a
-minute says nothing about the code. The last lines name those too, and say what failed, what was skipped, and why.
+The static ones run side by side, and beside the first tests; pytest in parallel where tests do not mind company, and
+alone for chaos, whose promises are about seconds. A few tests that failed are tried once more, alone: a machine that
+stood still for half a minute says nothing about the code. The last lines name those too, and say what failed, what was
+skipped, and why.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 PYTHON = sys.executable
-CODE = ("src", "tests", "bench", "examples", "scripts/_venv.py", "scripts/_checks.py")
+WORKERS_SCRIPT = str(Path(__file__).with_name("_workers.py"))
+CODE = ("src", "tests", "bench", "examples", "scripts/_venv.py", "scripts/_checks.py", "scripts/_workers.py")
 STATIC: dict[str, list[str]] = {
     "format": [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "--diff", *CODE],
     "lint": [PYTHON, "-m", "ruff", "check", "--quiet", *CODE],
@@ -38,22 +40,18 @@ MOST_TRIED_AGAIN = 10  # more than these are no bad luck
 class Suite:
     name: str
     folders: tuple[str, ...]
-    options: tuple[str, ...] = ()
+    workers: int = 1
 
 
 # Half of a test's time is waiting for sockets and processes, so two cores bear four workers. The folders stand in the
 # order of how long their files take: the last file of a run is a short one then, and no worker ends alone.
-PARALLEL = ("-n", str(max(4, os.cpu_count() or 1)), "--dist", "loadfile", "--no-loadscope-reorder")
-UNIT = Suite("unit tests", ("tests/unit",), PARALLEL)
-SECOND = Suite(
-    "unit, contract, integration",
-    ("tests/integration", "tests/contract", "tests/unit"),
-    PARALLEL,
-)
+WORKERS = max(4, os.cpu_count() or 1)
+UNIT = Suite("unit tests", ("tests/unit",), WORKERS)
+SECOND = Suite("unit, contract, integration", ("tests/integration", "tests/contract", "tests/unit"), WORKERS)
 BESIDE = Suite(
     "unit, contract, integration, redteam, e2e",
     ("tests/e2e", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
-    PARALLEL,
+    WORKERS,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))
 SUITES = {"fast": [UNIT], "all": [BESIDE, ALONE], "second": [SECOND]}
@@ -73,11 +71,14 @@ def main(which: str) -> int:
     version = platform.python_version()
     print(f"Python {version}", flush=True)
     started = time.monotonic()
-    failed = [] if which == "second" else check_statically()
+    statically = {} if which == "second" else start_static_checks()
     told = Told()
+    failed: list[str] = []
     for suite in SUITES[which]:
         if not run_suite(suite, told):
             failed.append(suite.name)
+        failed += read_static_checks(statically)  # they ended while the first tests ran, and disturb none of the others
+        statically = {}
     tell("Skipped", told.skips.total(), [f"{count:>4}  {reason}" for reason, count in told.skips.most_common()])
     if told.second_tries:
         again = "Failed at first and tried again alone (each is worth a look)"
@@ -90,11 +91,15 @@ def main(which: str) -> int:
     return 1 if failed else 0
 
 
-def check_statically() -> list[str]:
-    running = {
+def start_static_checks() -> dict[str, subprocess.Popen[str]]:
+    """Start them beside the tests: the types take one processor a minute, as long as one process collects tests."""
+    return {
         name: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for name, command in STATIC.items()
     }
+
+
+def read_static_checks(running: Mapping[str, subprocess.Popen[str]]) -> list[str]:
     failed = []
     for name, process in running.items():
         output, _ = process.communicate(timeout=300)
@@ -112,19 +117,20 @@ def run_suite(suite: Suite, told: Told) -> bool:
         report = Path(scratch) / "report.xml"
         memory = ("-o", f"cache_dir={scratch}/cache")
         print(f"\n— {suite.name}", flush=True)
-        code = run_pytest(*suite.options, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
+        code = run_pytest(suite.workers, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
         if report.exists():
             told.skips.update(reason for _, reason in read_outcomes(report, "skipped"))
             add_seconds(report, told.seconds)
         if code == FAILED_TESTS and (unlucky := read_failures(report)):
             print(f"\n— {suite.name}: those that failed, alone", flush=True)
             told.second_tries += unlucky
-            code = run_pytest("--last-failed", *memory, *folders)
+            code = run_pytest(1, "--last-failed", *memory, *folders)
     return code in {0, NO_TESTS}
 
 
-def run_pytest(*arguments: str) -> int:
-    return subprocess.run([PYTHON, "-m", "pytest", "-q", *arguments], check=False).returncode
+def run_pytest(workers: int, *arguments: str) -> int:
+    program = [PYTHON, WORKERS_SCRIPT, str(workers)] if workers > 1 else [PYTHON, "-m", "pytest"]
+    return subprocess.run([*program, "-q", *arguments], check=False).returncode
 
 
 def read_failures(report: Path) -> Sequence[str]:

@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, {scripts!r})
 import _checks
 told = _checks.Told()
-is_green = _checks.run_suite(_checks.Suite("these", ({folder!r},), ("-n", "2")), told)
+is_green = _checks.run_suite(_checks.Suite("these", ({folder!r},), workers=2), told)
 print("green" if is_green else "red", len(told.second_tries), *told.second_tries)
 """
 FAILS_ONCE = """

@@ -346,6 +346,10 @@ class FakeTelegram(Site):
         waiting = self._refusals.setdefault(method, deque())
         waiting.extend(Refused(code, description, parameters) for _ in range(times))
 
+    def accept(self, method: str) -> None:
+        """Refuse no more of these calls."""
+        self._refusals.pop(method, None)
+
     def limit_next_send(self, retry_after: float) -> None:
         seconds = int(retry_after)
         self.refuse_next("sendMessage", 429, f"Too Many Requests: retry after {seconds}", {"retry_after": seconds})

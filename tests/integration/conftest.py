@@ -18,6 +18,7 @@ from hermes.services.outbound.presenter import DEFAULT_PACE, PresenterTiming
 from hermes.store.db import StoreLimits
 from tests.fakes import tools
 from tests.fakes.model import FakeModel
+from tests.fakes.started_home import copy_home
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
 USER = 7
@@ -59,6 +60,7 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
             pace=pace,
         )
         (tmp_path / "work").mkdir(exist_ok=True)
+        copy_home(home)
         async with open_gateway(setting) as gateway:
             yield gateway
 

@@ -20,6 +20,7 @@ from hermes.store.open import open_database
 from tests.contract.adapters.conftest import Inbox
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.qq import FakeQQ
+from tests.fakes.started_home import copy_store
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ class Line:
 
 @asynccontextmanager
 async def line(folder: Path, loop: JumpingLoop, clock: LoopClock, qq: FakeQQ) -> AsyncIterator[Line]:
-    db = await open_database(folder / "state.db")
+    db = await open_database(copy_store(folder))
     loop.watch(db)
     config = load(folder, qq.environ, folder, (MANIFEST,)).config
     inbox = Inbox()

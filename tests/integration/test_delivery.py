@@ -85,6 +85,7 @@ async def test_flood_control_is_waited_for(start: Start, telegram: FakeTelegram,
     telegram.limit_next_send(30)
     async with start(clock=clock) as gateway:
         await write(gateway, "one", "two")
+        await telegram.wait_for(lambda: telegram.counts["sendMessage"] == 1, SECONDS)  # connected by now
         await until(lambda: _waits(gateway))
         [first, _] = await outbox_rows(gateway)
         assert first.not_before == clock.now() + 30

@@ -337,19 +337,11 @@ async def test_wrong_keys_are_logged_once_a_minute_without_the_key(
 
 def test_a_crowd_of_addresses_fills_neither_memory_nor_log(caplog: pytest.LogCaptureFixture) -> None:
     wrong_keys = WrongKeys(FakeClock())
+    request = make_mocked_request("GET", "/")
     for number in range(MOST_KEYS + 500):
-        transport = _Transport((f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 1))
-        wrong_keys.refuse(make_mocked_request("GET", "/", transport=transport))
+        wrong_keys.refuse(request.clone(remote=f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"))
     assert len(wrong_keys._addresses) == MOST_KEYS
     assert len([record for record in caplog.records if record.getMessage() == "API key refused"]) < 100
-
-
-class _Transport:
-    def __init__(self, peer: tuple[str, int]) -> None:
-        self._peer = peer
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._peer if name == "peername" else default
 
 
 @pytest.mark.parametrize(

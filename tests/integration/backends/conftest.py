@@ -25,6 +25,7 @@ from hermes.core.roles import PersonRole
 from hermes.services.clock import SystemClock
 from hermes.store.db import Database
 from hermes.store.open import open_database
+from tests.fakes.started_home import copy_store
 
 SECRET = "the gateway's own secret"
 SANDBOXES = ("bubblewrap", "landlock")
@@ -83,7 +84,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     (home / ".env").write_text(SECRET)
-    db = await open_database(home / "state.db")
+    db = await open_database(copy_store(home))
     environ = {
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
         "HOME": str(tmp_path),

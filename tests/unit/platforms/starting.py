@@ -11,12 +11,13 @@ from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.clock import SystemClock
 from hermes.store.open import open_database
 from tests.chaos.world import until
+from tests.fakes.started_home import copy_store
 
 
 async def why_not_configured(manifest: Manifest, environ: Mapping[str, str], folder: Path) -> str:
     """What status notes of its account."""
     config = load(folder, environ, folder, (manifest,)).config
-    db = await open_database(folder / "state.db")
+    db = await open_database(copy_store(folder))
     supervisor = Supervisor({manifest.id: manifest}, db, lambda: config, SystemClock(), {})
     supervisor.connect(lambda *_: None, lambda _: None)  # type: ignore[arg-type,return-value]
     try:

@@ -16,6 +16,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.store.db import Database
 from hermes.store.open import open_database
 from tests.fakes.clock import FakeClock
+from tests.fakes.started_home import copy_store
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await open_database(tmp_path / "state.db")
+    opened = await open_database(copy_store(tmp_path))
     yield opened
     await opened.close()
 
