@@ -28,6 +28,7 @@ from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer
 from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.terminal import out
+from hermes.hosting.translation import tr
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
@@ -255,4 +256,4 @@ def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:
 
 def _print(lines: list[str]) -> None:
     with contextlib.suppress(OSError):  # the window is closed: the log has it all
-        out("\n".join(lines), flush=True)
+        out(tr("\n".join(lines)), flush=True)

@@ -94,8 +94,9 @@ def _take_env_file(typed: list[str]) -> int:
             del typed[place : place + len(words)]
             return 0
         from hermes.hosting.terminal import err
+        from hermes.hosting.translation import tr
 
-        err(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is none.")
+        err(tr(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is none."))
         return USAGE_ERROR
     return 0
 
@@ -143,8 +144,9 @@ def _run(name: str, rest: list[str]) -> int:
             return _unknown(rest[0], verbs, of=name)
         from hermes.cli.support.program_name import command_name
         from hermes.hosting.terminal import err
+        from hermes.hosting.translation import tr
 
-        err(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}")
+        err(tr(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}"))
         return USAGE_ERROR
     return command.run(parser_of(name, command).parse_args(rest))
 
@@ -209,12 +211,13 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
 
     from hermes.cli.support.program_name import command_name
     from hermes.hosting.terminal import err
+    from hermes.hosting.translation import tr
 
     typed = " ".join(filter(None, (command_name(), of)))
     near = get_close_matches(name, known, n=1)
     others = f"There are: {', '.join(known)}." if of else f"`{typed} --help` lists what there is."
     advice = f"Did you mean `{typed} {near[0]}`?" if near else others
-    err(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}")
+    err(tr(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}"))
     return USAGE_ERROR
 
 
@@ -227,16 +230,17 @@ def _as_typed(text: str) -> str:
 def _print_help() -> None:
     from hermes.cli.support.program_name import command_name
     from hermes.hosting.terminal import out
+    from hermes.hosting.translation import tr
 
     hermes = command_name()
     width = max(map(len, COMMANDS))
-    out(f"Hermes {__version__}: one AI agent on every chat you use.\n")
-    out(f"  {hermes}                  talk to it")
-    out(f"  {hermes} -z PROMPT        ask once, print the answer, end (--json: as JSON)")
-    out(f"  {hermes} --env-file PATH  read settings from this file too")
-    out(f"  {hermes} COMMAND --help   how a command is used\n\nCommands")
+    out(tr(f"Hermes {__version__}: one AI agent on every chat you use.\n"))
+    out(f"  {hermes}                  {tr('talk to it')}")
+    out(f"  {hermes} -z PROMPT        {tr('ask once, print the answer, end (--json: as JSON)')}")
+    out(f"  {hermes} --env-file PATH  {tr('read settings from this file too')}")
+    out(f"  {hermes} COMMAND --help   {tr('how a command is used')}\n\n{tr('Commands')}")
     for name, summary in COMMANDS.items():
-        out(f"  {name:<{width}}  {summary}")
+        out(f"  {name:<{width}}  {tr(summary)}")
 
 
 def guarded(act: Callable[[], int]) -> int:
@@ -247,8 +251,9 @@ def guarded(act: Callable[[], int]) -> int:
         return act()
     except ForeignHomeError as error:  # its text is a screen of its own
         from hermes.hosting.terminal import err
+        from hermes.hosting.translation import tr
 
-        err(error)
+        err(tr(error))
         return CONFIG_ERROR
     except GatewayError as error:
         _complain(error)

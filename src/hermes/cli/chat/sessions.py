@@ -51,21 +51,31 @@ def conversation(told: Mapping[str, Any], words: Texts, width: int) -> list[Line
     rule = "── " + (f"{head} " if head else "")
     lines.append(plain(rule + "─" * max(0, min(width, 60) - len(rule)), "rule"))
     for message in told.get("messages", ()):
-        text = str(message["text"])
-        if message["role"] == "user":
-            lines.append(EMPTY)
-            rows = printable(text).splitlines() or [""]
-            for number, row in enumerate(rows[:MAX_SHOWN_LINES]):
-                lead = plain("> " if not number else "  ", "mark")
-                lines += wrap(plain(row.expandtabs(4), "you"), width, lead, plain("  "))
-            if len(rows) > MAX_SHOWN_LINES:
-                lines.append(plain("  " + words.CHAT_MORE_LINES.format(count=len(rows) - MAX_SHOWN_LINES), "dim"))
-            lines.append(EMPTY)
-            continue
+        lines += message_lines(message, words, width)
+    lines.append(EMPTY)
+    return lines
+
+
+def message_lines(message: Mapping[str, Any], words: Texts, width: int) -> list[Line]:
+    """One message of a conversation, with its origin where it was said on another platform."""
+    text = str(message["text"])
+    lines: list[Line] = []
+    if message["role"] != "user":
         if text.strip():
             lines += render(text, width)
         lines += [
             (StyledText("✓ ", "dim"), StyledText(printable_line(name), "dim")) for name in message.get("tools", ())
         ]
+        return lines
+    lines.append(EMPTY)
+    if message.get("platform"):
+        origin = " · ".join(filter(None, (str(message["platform"]), str(message.get("name") or ""))))
+        lines += wrap(plain(words.CHAT_VIA.format(origin=printable_line(origin)), "dim"), width)
+    rows = printable(text).splitlines() or [""]
+    for number, row in enumerate(rows[:MAX_SHOWN_LINES]):
+        lead = plain("> " if not number else "  ", "mark")
+        lines += wrap(plain(row.expandtabs(4), "you"), width, lead, plain("  "))
+    if len(rows) > MAX_SHOWN_LINES:
+        lines.append(plain("  " + words.CHAT_MORE_LINES.format(count=len(rows) - MAX_SHOWN_LINES), "dim"))
     lines.append(EMPTY)
     return lines
