@@ -23,7 +23,7 @@ from hermes.cli.commands import BARE, COMMANDS
 TYPE_CHECKING = False  # what is imported only to name types would be a fifth of the way of `hermes --version`
 if TYPE_CHECKING:
     import argparse
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Protocol
 
     class Command(Protocol):
@@ -58,6 +58,7 @@ _TROUBLES_OF_THE_MACHINE = frozenset(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
     typed = list(sys.argv[1:] if argv is None else argv)
+    _interrupt_between_imports()
     print_anything()
     if any(word.startswith(ENV_FILE_OPTION) for word in typed) and (code := _take_env_file(typed)):
         return code
@@ -75,6 +76,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _interrupt_between_imports() -> None:
+    """Let Ctrl+C wait for the end of an import: orjson crashes the process when its own is interrupted.
+
+    By the built-in modules alone: `hermes --version` is to cost what it costs.
+    """
+    import _signal
+    import _thread
+    import time
+
+    def again() -> None:
+        time.sleep(0.02)
+        os.kill(os.getpid(), _signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        at = frame
+        while at is not None:
+            if at.f_code.co_filename == "<frozen importlib._bootstrap>":
+                _thread.start_new_thread(again, ())
+                return
+            at = at.f_back
+        _signal.default_int_handler(number, frame)
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, interrupt)
 
 
 def _take_env_file(typed: list[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from hermes.core.i18n.cli_zh import help as help_texts
@@ -30,17 +30,18 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     help_texts.OPTIONS,
     help_texts.EXAMPLES,
 )
+MAX_CHARS = 600  # a longer line is none of ours
 MAX_DEPTH = 4  # what is filled in may be a sentence too
 # A mark, an arrow or blanks in front of a sentence; columns; and where one sentence of a line ends.
 _LEAD = re.compile(r"(?:[✓✗!→] | )*")
 _COLUMNS = re.compile(r"(\S(?:.*?\S)?)( {2,})(?=\S)")
-_JOINTS = re.compile(r"( → |; |(?<=[.!?]) (?=\S)|(?<=[.!?])$)")
+_JOINTS = re.compile(r"( → |; |(?<=[.!?]) (?=\S))")
 _COUNT = re.compile(r"(\d+) ([a-z ]+?)(s?)")
 
 
 def to_chinese(text: str) -> str:
     """Each line of a text in Chinese, as far as the catalogue knows it."""
-    return "\n".join(_line(line, 0) for line in text.split("\n"))
+    return "\n".join(_line(line, 0) if len(line) <= MAX_CHARS else line for line in text.split("\n"))
 
 
 def display_width(text: str) -> int:
@@ -61,19 +62,27 @@ def _line(line: str, depth: int) -> str:
 def _sentence(text: str, depth: int) -> str:
     if not text or depth > MAX_DEPTH:
         return text
-    if (listed := _list(text, depth, is_whole=True)) is not None:
-        return listed
-    if (found := _known(text, depth)) is not None:
-        return found
+    if text in _exact():
+        return _exact()[text]
+    parts = [part for part in _JOINTS.split(text) if part]
+    is_joined = len(parts) > 1 and "  " not in text
+    if is_joined and all(_known(part, depth + 1) is not None for part in parts[::2]):
+        return _joined(parts, depth)
+    if (said := _list(text, depth, is_whole=True) or _known(text, depth)) is not None:
+        return said
     if "  " in text:
         return "".join(_cells(text, depth))
-    parts = _JOINTS.split(text)
-    if len(parts) > 1 and parts[0] != text:
-        said = "".join(_sentence(part, depth + 1) if place % 2 == 0 else part for place, part in enumerate(parts))
-        return re.sub(r"(?<=[。？！]) ", "", said)  # a Chinese full stop brings its own room
+    if is_joined:
+        return _joined(parts, depth)
     if text.endswith(".") and (found := _sentence(text[:-1], depth + 1)) != text[:-1]:
         return f"{found}。"
     return _list(text, depth, is_whole=False) or text
+
+
+def _joined(parts: Sequence[str], depth: int) -> str:
+    """Sentences of one line, each by itself; a Chinese full stop brings its own room."""
+    said = "".join(_sentence(part, depth + 1) if place % 2 == 0 else part for place, part in enumerate(parts))
+    return re.sub(r"(?<=[。？！]) (?!→)", "", said)
 
 
 def _list(text: str, depth: int, *, is_whole: bool) -> str | None:
@@ -107,7 +116,11 @@ def _known(text: str, depth: int) -> str | None:
             return form.format(counted[1])
     for pattern, form, has_columns in _patterns():
         if ("  " in text) == has_columns and (found := pattern.fullmatch(text)):
-            return form.format(*(_line(value, depth + 1) for value in found.groups()))
+            said = [_line(value, depth + 1) for value in found.groups()]
+            last = found[len(said)]
+            if last.endswith(".") and found.end(len(said)) == len(text) and said[-1] == last and not form.endswith("}"):
+                return form.format(*said[:-1], last[:-1]) + "。"  # the stop of the sentence, not of what is filled in
+            return form.format(*said)
     return None
 
 

@@ -302,6 +302,10 @@ START = {
     ),
     "The gateway is not running. Start it: {} gateway run": "网关没有运行。启动：{} gateway run",
     "Gateway stopped {}, after {}. Nothing is lost{}.": "网关{}停止，用时 {}。没有丢失任何内容{}。",
+    "This runs in the agent's own terminal, and the agent does not stop its own gateway.": (
+        "这在助手自己的终端里运行，而助手不能停止自己的网关。"
+    ),
+    "Type it in a terminal that you opened yourself: {} gateway stop": "请在你自己打开的终端里输入：{} gateway stop",
     "as asked": "已按要求",
     "by signal, since it did not answer": "因没有回应被信号",
     ": {} go on after the next start": "：{}会在下次启动后继续",

@@ -226,6 +226,8 @@ PLATFORM = {
 TEST = {
     "Test message from Hermes: this chat can be reached.": "Hermes 的测试消息：可以联系到这个聊天。",
     "{} is not set up.": "{} 没有设置。",
+    "it is {}": "状态是 {}",
+    "not started": "未启动",
     "/sethome in a chat there, or {} gateway test {} --to CHAT": (
         "在那里的聊天中发 /sethome，或 {} gateway test {} --to CHAT"
     ),
