@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import random
 import re
@@ -30,6 +31,10 @@ pytestmark = [
     pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux"),
     pytest.mark.timeout(300),
 ]
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 ANSWER = """\
 # Plans for May
@@ -293,6 +298,111 @@ async def test_a_conversation_is_shown_again_and_its_title_names_the_window(fold
         shown = await settled(pane, "── Shopping")
         assert "> What do I **buy**?" in shown
         assert "echo: What do I buy?" in shown
+
+
+def picture(folder: Path, name: str = "pic.png") -> Path:
+    path = folder / "work" / name
+    path.write_bytes(PNG)
+    return path
+
+
+async def test_a_picture_goes_with_the_message_by_mention_by_path_and_by_paste(folder: Path) -> None:
+    async with chat(folder, 80, 24, HERMES_MODEL="gpt-4o") as (pane, model):
+        dropped = picture(folder, "my pic.png")
+        picture(folder)
+        pane.types("what is in @pic.png")
+        await pane.shows("added pic.png", 30)
+        await settled(pane, "echo:")
+        assert "image_url" in str(model.last_request["messages"][-1])
+        pane.types(f"and in '{dropped}'?")
+        await pane.shows("added my pic.png", 30)
+        await settled(pane, "my pic.png]")
+        assert str(model.last_request["messages"]).count("image_url'") >= 2
+        pane.pastes(str(dropped).replace(" ", "\\ "))
+        await pane.shows('> @"', 30)
+        pane.presses("Enter")
+        await settled(pane, "my pic.png]\n>")
+        assert "@" in str(model.last_request["messages"][-2])
+        assert not (folder / "work" / "hermes-files").exists()
+
+
+async def test_reasoning_is_shown_dimmed_when_asked_and_the_cost_where_the_provider_tells_it(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, model):
+        model.says("It is 4.", reasoning="Two and two.\nThat is four.", cost=0.0031)
+        pane.types("2+2?")
+        shown = await settled(pane, "It is 4.")
+        assert "Two and two" not in shown
+        assert "$0.0031" in shown.splitlines()[-1]
+        pane.types("/reasoning show")
+        await settled(pane, ENGLISH.CHAT_REASONING_ON)
+        model.says("It is 6.", reasoning="Three and three.\nThat is six.")
+        pane.types("3+3?")
+        shown = await settled(pane, "It is 6.")
+        assert "┊ Three and three.\n┊ That is six.\n\nIt is 6." in shown
+        pane.types("/reasoning hide")
+        await settled(pane, ENGLISH.CHAT_REASONING_OFF)
+
+
+async def test_undo_and_branch_draw_the_conversation_anew(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, _):
+        for text in ("first", "second"):
+            pane.types(text)
+            await settled(pane, f"echo: {text}")
+        pane.types("/undo")
+        await pane.shows("Taken back", 30)
+        shown = await settled(pane, "echo: first")
+        assert "echo: second" not in shown
+        assert shown.count("echo: first") == 1
+        pane.types("/branch Another way")
+        shown = await settled(pane, "── Another way")
+        assert shown.count("echo: first") == 1
+
+
+async def test_a_conversation_is_taken_up_by_its_id(folder: Path) -> None:
+    async with chat(folder, 80, 24, "; echo left with $?") as (pane, _):
+        pane.types("the first one")
+        await settled(pane, "echo: the first one")
+        pane.types("/new")
+        await settled(pane, "Fresh session")
+        pane.types("the second one")
+        await settled(pane, "echo: the second one")
+        pane.types("/sessions")
+        shown = await settled(pane, "/resume")
+        ids = re.findall(r"s_[a-z0-9]{10,}", shown)
+        pane.types("/exit")
+        await pane.shows("left with 0", 60)
+        wanted = ids[1] if len(ids) > 1 else "2"
+        pane.types(f"clear; {sys.executable} -m hermes --resume {wanted}")
+        shown = await settled(pane, "Taken up")
+        assert "echo: the first one" in shown
+        assert "the second one" not in shown
+
+
+async def test_ctrl_x_ctrl_e_opens_the_editor_with_what_is_typed(folder: Path) -> None:
+    editor = folder / "editor"
+    editor.write_text('#!/bin/sh\nprintf "%s and more" "$(cat "$1")" > "$1.new" && mv "$1.new" "$1"\n')
+    editor.chmod(0o755)
+    async with chat(folder, 80, 24, EDITOR=str(editor), VISUAL=str(editor)) as (pane, model):
+        pane.writes("some words")
+        pane.presses("C-x", "C-e")
+        await pane.shows("> some words and more", 30)
+        pane.presses("Enter")
+        await settled(pane, "echo: some words and more")
+        assert model.last_request["messages"][-1]["content"].endswith("some words and more")
+
+
+@pytest.mark.parametrize("how", ["NO_COLOR", "--plain"])
+async def test_without_colours_a_real_terminal_shows_plain_text(folder: Path, how: str) -> None:
+    environ = {"NO_COLOR": "1"} if how == "NO_COLOR" else {}
+    words = ("--plain",) if how == "--plain" else ()
+    async with chat(folder, 80, 24, *words, **environ) as (pane, model):
+        model.says(ANSWER, tokens=tuple(re.findall(r"(?s).{1,6}", ANSWER)))
+        pane.types("plans")
+        shown = await settled(pane, "That is all.")
+        assert not any(mark in pane.text for mark in ("**", "```", "|--", "# Plans"))
+        assert "  return a + b  # done" in shown
+        coloured = pane.coloured()
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", coloured[coloured.index("Plans for May") :].partition("\n>")[0])
 
 
 async def test_alt_enter_begins_a_line_and_ctrl_r_finds_an_earlier_one(folder: Path) -> None:

@@ -48,7 +48,7 @@ def conversation(told: Mapping[str, Any], words: Texts, width: int) -> list[Line
     title = printable_line(str(told.get("title") or ""))
     origin = platform_of(str(told.get("key") or ""))
     head = "  ".join(filter(None, (title, words.CHAT_FROM.format(platform=origin) if origin else "")))
-    rule = "── " + (f"{head} " if head else "")
+    rule = f"── {head} " if head else ""
     lines.append(plain(rule + "─" * max(0, min(width, 60) - len(rule)), "rule"))
     for message in told.get("messages", ()):
         lines += message_lines(message, words, width)
