@@ -58,7 +58,8 @@ _TROUBLES_OF_THE_MACHINE = frozenset(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
     typed = list(sys.argv[1:] if argv is None else argv)
-    _interrupt_between_imports()
+    if argv is None:
+        _interrupt_between_imports()
     print_anything()
     if any(word.startswith(ENV_FILE_OPTION) for word in typed) and (code := _take_env_file(typed)):
         return code
@@ -83,7 +84,7 @@ def _interrupt_between_imports() -> None:
 
     By the built-in modules alone: `hermes --version` is to cost what it costs.
     """
-    import _signal
+    import _signal  # type: ignore[import-not-found] # built in, as `signal` itself is not
     import _thread
     import time
 
@@ -130,6 +131,7 @@ def _take_env_file(typed: list[str]) -> int:
 
 def gateway_main() -> int:
     """The entry point ``hermes-gateway VERB``."""
+    _interrupt_between_imports()
     return main(["gateway", *sys.argv[1:]])
 
 

@@ -40,15 +40,13 @@ def pad(text: str, width: int) -> str:
     return text + " " * max(0, width - columns(text))
 
 
-@lru_cache(maxsize=1)
 def language() -> str:
     """What ``HERMES_LANGUAGE`` or ``language:`` says, else the locale of the terminal.
 
     The files are looked through rather than loaded: help and errors must not wait for the configuration.
     """
-    chosen = os.environ.get("HERMES_LANGUAGE", "") or _from_files(
-        os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes")
-    )
+    home = os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes")
+    chosen = os.environ.get("HERMES_LANGUAGE", "") or _from_files(home)
     if chosen in LANGUAGES:
         return chosen
     return CHINESE if terminal_language().lower().startswith("zh") else ENGLISH
@@ -63,6 +61,7 @@ def terminal_language() -> str:
     return ""
 
 
+@lru_cache(maxsize=8)
 def _from_files(home: str) -> str:
     for name, form in ((".env", _VARIABLE), ("config.yaml", _SETTING)):
         try:

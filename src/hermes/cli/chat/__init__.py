@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
             chat = PlainChat(client, args.session, words)
             _resume_plain(chat, args)
-            return chat.talk(reader(client.home))
+            return chat.talk(reader(client.home, words))
         from hermes.cli.chat.app import TerminalApp
 
         app = TerminalApp(client, args.session, words, wants_reasoning=config.agent.show_reasoning)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import shutil
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, TextIO
 from hermes.cli.chat.lines import UNLIMITED, Line
 from hermes.cli.chat.markdown import MarkdownStream, render
 from hermes.cli.chat.mentions import read_mentions
+from hermes.cli.chat.pastes import MIN_LINES
 from hermes.cli.chat.progress import Progress
 from hermes.cli.chat.questions import approval_box
 from hermes.cli.chat.replies import closing_line, unseen_of
@@ -29,6 +32,8 @@ from hermes.hosting.terminal import ask, out, write_styled
 
 Ask = Callable[[], str]
 PROMPT = "> "
+PASTE_SECONDS = 0.05  # a person types no second line so soon
+MAX_LINE_BYTES = 65_536
 
 
 class PlainChat:
@@ -178,9 +183,11 @@ class PlainScreen:
 # Reading what is typed
 
 
-def reader(home: Path) -> Ask:
-    if not sys.stdin.isatty() or os.environ.get("TERM") == "dumb":
+def reader(home: Path, words: Texts = ENGLISH) -> Ask:
+    if not sys.stdin.isatty():
         return _plain_line
+    if os.environ.get("TERM") == "dumb":
+        return _DumbReader(words).read
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
@@ -201,4 +208,30 @@ def reader(home: Path) -> Ask:
 
 
 def _plain_line() -> str:
-    return ask(PROMPT if sys.stdin.isatty() else "")
+    return ask("")
+
+
+class _DumbReader:
+    """Reads lines of a terminal that cannot tell a paste. Many lines that come at once are one message."""
+
+    def __init__(self, words: Texts) -> None:
+        self._words = words
+        self._waiting: deque[str] = deque()
+        self._has_ended = False
+
+    def read(self) -> str:
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._has_ended:
+            raise EOFError
+        lines = [ask(PROMPT)]
+        while select.select([sys.stdin.fileno()], [], [], PASTE_SECONDS)[0]:
+            if not (more := os.read(sys.stdin.fileno(), MAX_LINE_BYTES)):
+                self._has_ended = True
+                break
+            lines += more.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        if len(lines) < MIN_LINES:
+            self._waiting.extend(lines[1:])
+            return lines[0]
+        out(self._words.CHAT_PASTED.format(count=len(lines)), flush=True)
+        return "\n".join(lines)
