@@ -24,6 +24,7 @@ from hermes.core.i18n.catalogue import ENGLISH
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import Terminal
 from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
 
 SCREENS = Path(__file__).parent / "screens"
 SIZES = [(80, 24), (120, 40)]
@@ -403,6 +404,42 @@ async def test_without_colours_a_real_terminal_shows_plain_text(folder: Path, ho
         assert "  return a + b  # done" in shown
         coloured = pane.coloured()
         assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", coloured[coloured.index("Plans for May") :].partition("\n>")[0])
+
+
+async def test_what_is_said_on_telegram_appears_here_and_typing_brings_the_conversation_back(
+    folder: Path, telegram: FakeTelegram
+) -> None:
+    work = folder / "work"
+    work.mkdir()
+    token = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": telegram.url, "TELEGRAM_ALLOWED_USERS": "7"}
+    with Terminal(folder, **token) as terminal:
+        await asyncio.to_thread(terminal.start_gateway)
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: any("echo: hello" in text for text in telegram.texts()), 60)
+        with Pane(work, terminal.environ, columns=80, rows=24) as pane:
+            pane.types(f"clear; {sys.executable} -m hermes; echo left with $?")
+            await pane.shows("\n>", 60)
+            pane.types("I am in the kitchen.")
+            await settled(pane, "echo: I am in the kitchen.")
+            await asyncio.to_thread(terminal.hermes, "people", "link", "telegram:7", "local:local")
+            shown = await asyncio.to_thread(terminal.told, "sessions", "list")
+            (session,) = [one["id"] for one in shown if "local" in one["key"]]
+            telegram.user_says(f"/resume {session}")
+            await pane.shows(ENGLISH.CHAT_ELSEWHERE.format(platform="Telegram"), 60)
+            telegram.user_says("Now on the **balcony**.")
+            await settled(pane, "echo: Now on the balcony.")
+            pane.types("And back again.")
+            shown = await settled(pane, "echo: And back again.")
+            assert "via Telegram · Ana\n> Now on the **balcony**.\n\necho: Now on the balcony.\n" in shown
+            assert shown.count("Now on the **balcony**.") == 1
+            assert ENGLISH.CHAT_BACK.format(platform="Telegram") in shown
+            pane.types("/exit")
+            await pane.shows("left with 0", 60)
+            pane.types(f"clear; {sys.executable} -m hermes --continue")
+            shown = await settled(pane, "echo: And back again.")
+            said = ["I am in the kitchen.", "via Telegram · Ana", "> Now on the **balcony**.", "> And back again."]
+            assert [text for text in said if text in shown] == said
+            assert sorted(said, key=shown.index) == said
 
 
 async def test_alt_enter_begins_a_line_and_ctrl_r_finds_an_earlier_one(folder: Path) -> None:

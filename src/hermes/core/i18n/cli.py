@@ -20,6 +20,8 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     state.DOCTOR,
     state.START,
     state.ERRORS,
+    state.FAILURES,
+    state.SYSTEM,
     wizard.PROMPTS,
     wizard.MODEL,
     wizard.PLATFORM,

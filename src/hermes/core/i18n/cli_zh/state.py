@@ -352,6 +352,44 @@ START = {
     "Gateway is not running: nobody is answered on {}.": "网关没有运行：{} 上的消息没有人回答。",
 }
 
+FAILURES = {
+    "its host name is unknown": "找不到它的主机名",
+    "its certificate is not trusted": "它的证书不受信任",
+    "the encrypted connection failed": "加密连接失败",
+    "the proxy did not let us through": "代理不让通过",
+    "the proxy did not answer in time": "代理没有及时回应",
+    "its address is not an http address": "它的地址不是 http 地址",
+    "its address is not valid": "它的地址无效",
+    "it redirects without end": "它不停地重定向",
+    "it refused the connection": "它拒绝了连接",
+    "no connection in time": "没有及时连上",
+    "no answer in time": "没有及时回应",
+    "the connection was closed": "连接被关闭",
+    "it ended too early": "它结束得太早",
+    "its answer cannot be read": "无法读取它的回应",
+    "a package is missing": "缺少软件包",
+    "there was not enough memory": "内存不足",
+    "the connection failed": "连接失败",
+    "an unexpected error; the log has the details": "意外的错误；详情见日志",
+}
+
+SYSTEM = {
+    # The system's own words: os.strerror.
+    "connection refused": "连接被拒绝",
+    "Connection refused": "连接被拒绝",
+    "connection reset by peer": "连接被对方重置",
+    "network is unreachable": "网络不可达",
+    "no route to host": "没有到主机的路由",
+    "permission denied": "没有权限",
+    "Permission denied": "没有权限",
+    "no such file or directory": "没有这个文件或目录",
+    "No such file or directory": "没有这个文件或目录",
+    "no space left on device": "设备上没有空间",
+    "read-only file system": "只读文件系统",
+    "not a directory": "不是目录",
+    "is a directory": "是一个目录",
+}
+
 ERRORS = {
     "Look: {}": "查看：{}",
     "Start it: {} gateway run": "启动：{} gateway run",
