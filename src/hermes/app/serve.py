@@ -28,7 +28,6 @@ from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer
 from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.terminal import out
-from hermes.hosting.translation import tr
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
@@ -256,4 +255,13 @@ def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:
 
 def _print(lines: list[str]) -> None:
     with contextlib.suppress(OSError):  # the window is closed: the log has it all
-        out(tr("\n".join(lines)), flush=True)
+        out(_translated("\n".join(lines)), flush=True)
+
+
+def _translated(text: str) -> str:
+    """For a person at a terminal; what goes into a file stays in English, as the log does."""
+    if not sys.stdout.isatty():
+        return text
+    from hermes.hosting.translation import tr
+
+    return tr(text)

@@ -31,7 +31,7 @@ QUIET_SECONDS = 0.3  # after the window was resized; tmux tells of a second chan
 MIN_WIDTH = 20
 
 
-class Content(Protocol):
+class ScreenContent(Protocol):
     """What is shown. Asked once for each frame."""
 
     @property
@@ -50,7 +50,7 @@ class Content(Protocol):
 class Screen:
     """``attach`` connects it with the prompt that it draws."""
 
-    def __init__(self, output: Output, content: Content) -> None:
+    def __init__(self, output: Output, content: ScreenContent) -> None:
         self._output = output
         self._content = content
         self._above = _Above(output)

@@ -6,13 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import UnreachableError, WindowClosedError
 from hermes.core.messages import Attachment, OutboundMessage, Picture, Receipt
-from hermes.platforms.local.media import PictureFolder
+
+if TYPE_CHECKING:
+    from hermes.platforms.local.media import PictureFolder
 
 MAX_REMEMBERED_SENDS = 1000
 SUBMIT_SECONDS = 10.0
@@ -39,11 +43,19 @@ class LocalHub:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.pictures = PictureFolder(folder) if folder is not None else None
+        self._folder = folder
         self._submitted: asyncio.Queue[Submission] = asyncio.Queue()
         self._listeners: dict[str, list[asyncio.Queue[OutboundMessage]]] = {}
         self._receipts = BoundedDict[str, Receipt](MAX_REMEMBERED_SENDS)
         self._count = 0
+
+    @cached_property
+    def pictures(self) -> PictureFolder | None:
+        if self._folder is None:
+            return None
+        from hermes.platforms.local.media import PictureFolder  # with the first picture
+
+        return PictureFolder(self._folder)
 
     async def submit(
         self,
