@@ -195,7 +195,7 @@ async def test_nothing_is_overdrawn_or_lost_after_fifty_resizes_during_a_stream(
         await pane.shows("Part0x", 60)
         for _ in range(50):
             pane.resizes(chosen.randint(50, 140), chosen.randint(20, 45))
-            await asyncio.sleep(chosen.choice([0.35, 0.5]))
+            await asyncio.sleep(chosen.choice([0.0, 0.01, 0.05, 0.1, 0.35, 0.5]))  # bursts, and windows at rest
         await settled(pane, "The end.")
         shown = pane.text
     marks = [f"{word}{n}x" for word in ("Part", "Para", "row", "item", "code") for n in range(25)]
@@ -214,6 +214,19 @@ async def test_ctrl_c_stops_a_turn_and_twice_leaves(folder: Path) -> None:
         assert ENGLISH.CHAT_STOPS not in shown
         pane.presses("C-c", "C-c")
         await pane.shows("left with 0", 60)
+
+
+async def test_while_it_works_the_line_tells_what_enter_does(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, model):
+        model.hold(silently=True)
+        pane.types("a long story")
+        await pane.shows(f"> {ENGLISH.CHAT_INTERRUPTS}", 60)
+        pane.types("/busy queue")
+        await pane.shows(f"> {ENGLISH.CHAT_QUEUES}", 60)
+        pane.types("another one")
+        await pane.shows(ENGLISH.CHAT_WAITING.format(count=1), 60)
+        model.release()
+        await settled(pane, "echo: another one")
 
 
 async def test_esc_stops_a_turn_and_brings_the_message_back(folder: Path) -> None:

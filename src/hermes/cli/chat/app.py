@@ -27,7 +27,7 @@ from hermes.cli.chat import questions, sessions
 from hermes.cli.chat.calls import ChatCalls
 from hermes.cli.chat.completion import ChatCompleter, CompletionHint, hints, is_completable
 from hermes.cli.chat.keys import bindings
-from hermes.cli.chat.lines import EMPTY, Line, StyledText, cut
+from hermes.cli.chat.lines import EMPTY, Line, StyledText, cut, plain
 from hermes.cli.chat.mentions import read_mentions
 from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.cli.chat.pastes import Pastes
@@ -90,6 +90,7 @@ class TerminalApp:
             complete_in_thread=True,
             key_bindings=bindings(self),
             bottom_toolbar=self._toolbar,
+            placeholder=self._placeholder,
             prompt_continuation="  ",
             enable_open_in_editor=True,
             erase_when_done=True,
@@ -433,6 +434,13 @@ class TerminalApp:
             shown.append(("", "\n"))
         prompt = f"{self._words.CHAT_REASON}> " if self._reason_for else "> "
         return [*shown, ("ansicyan bold", prompt)]
+
+    def _placeholder(self) -> StyleAndTextTuples:
+        """What Enter does while an answer is written."""
+        words = self._words
+        modes = {"interrupt": words.CHAT_INTERRUPTS, "queue": words.CHAT_QUEUES, "steer": words.CHAT_STEERS}
+        said = modes.get(self._status.busy_mode, "") if self._view.is_busy and not self._is_stopping else ""
+        return list(fragments(cut(plain(said, "dim"), self._screen.width - 2)))
 
     def _toolbar(self) -> StyleAndTextTuples:
         if self._wants_to_leave():

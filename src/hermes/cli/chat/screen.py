@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit.data_structures import Point
 
-from hermes.cli.chat.lines import Line, line_width
+from hermes.cli.chat.lines import Line
 from hermes.cli.chat.theme import coded
 from hermes.hosting.terminal import ask_width, begin_frame, end_frame, set_title, write_styled
 
@@ -58,8 +57,7 @@ class Screen:
         self._buffer: Buffer | None = None
         self._columns, self.rows_high = 80, 24
         self._measure()
-        self._frames = _Frames()
-        self._frames.believed = self._columns
+        self._question = _WidthQuestion()
         self._frame: asyncio.TimerHandle | None = None
         self._resizing: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
@@ -96,8 +94,7 @@ class Screen:
 
     def terminal_answered(self, data: str) -> None:
         """The terminal has told the place of its last column: the answer to ``ask_width``."""
-        row, _, column = data[2:-1].partition(";")
-        self._frames.answered(int(row), int(column))
+        self._question.answered(int(data[2:-1].partition(";")[2]))
 
     def clear(self) -> None:
         """A clean screen. Its first row stays free: tmux moves what is erased from there into its history."""
@@ -117,7 +114,28 @@ class Screen:
         if not render_as_done and self._resizing is None and self._measure():
             self._resized()  # before the system tells us: the library would erase as many rows as there were
         if self._resizing is None or render_as_done:
-            type(self._app)._redraw(self._app, render_as_done)
+            with self._one_frame():
+                type(self._app)._redraw(self._app, render_as_done)
+                if not render_as_done and self._may_park():
+                    self._park()
+
+    def _may_park(self) -> bool:
+        """While an answer is written and nothing is typed. A person who types needs the cursor where they type."""
+        buffer = self._buffer
+        is_typing = buffer is None or bool(buffer.text) or self._app.layout.is_searching
+        return self._content.is_busy and not is_typing
+
+    def _park(self) -> None:
+        """Leave the cursor, hidden, at the beginning of the live rows.
+
+        A window that is resized keeps the cursor at its character, however it breaks the rows anew. So the next frame
+        erases from the right place, though it was drawn before anybody told us of the new size.
+        """
+        renderer = self._app.renderer
+        self._output.cursor_up(renderer._cursor_pos.y)
+        self._above.write("\r")
+        self._output.hide_cursor()
+        renderer._cursor_pos = Point(x=0, y=0)
 
     def wake(self) -> None:
         """Draw soon: at once after a pause, else with the next frame."""
@@ -148,20 +166,18 @@ class Screen:
         lines = self._content.take_lines()
         before = len(self.rows)
         self.rows = self._content.live_rows()
-        self._frames.before, self._frames.lines = self._rows_drawn(), lines
         with self._one_frame():
             if lines or len(self.rows) < before:
                 app.renderer.erase(leave_alternate_screen=False)
                 write_styled(self._above, map(coded, lines))
             self._redraw()
-            if self._content.is_busy and self._frames.may_ask(self._drawn_at):
-                ask_width(self._above)
-            else:
-                self._frames.width = self._columns
 
     @contextmanager
     def _one_frame(self) -> Iterator[None]:
         """What is written within reaches the terminal at once, so nothing flickers."""
+        if self._above.is_held:
+            yield
+            return
         begin_frame(self._above)
         self._above.is_held = True
         try:
@@ -182,44 +198,32 @@ class Screen:
             return
         if self._resizing is not None:
             self._resizing.cancel()
-        elif self._frames.may_ask(time.monotonic()) and self._frames.has_answered:
-            self._frames.on_answer = self._erase_resized
+        elif not self._above.is_held and not self._is_parked and self._question.may_ask(time.monotonic()):
+            self._question.on_answer = self._erase_resized
             ask_width(self._above)
             self._output.flush()
         else:
-            self._erase_resized()
+            self._erase_resized(self._columns)
         self._resizing = self._loop.call_later(QUIET_SECONDS, self._settle)
 
-    def _erase_resized(self) -> None:
-        """Erase the drawn rows. A frame that came too late for its width has left rows of the one before it above."""
-        frames, renderer = self._frames, self._app.renderer
-        frames.on_answer = None
-        columns = frames.width or self._columns
-        shown_at = frames.frame_width or frames.believed
-        lines: list[Line] = []
-        if reflows(os.environ):
-            rows = _broken([min(width, shown_at) for width in self._rows_drawn()], columns)
-            if shown_at != frames.believed:
-                room = (frames.row or self.rows_high) - rows - 1
-                heights = [max(1, -(-line_width(line) // columns)) for line in frames.lines]
-                while len(lines) < len(frames.lines) and room >= heights[-1 - len(lines)]:
-                    room -= heights[-1 - len(lines)]
-                    rows += heights[-1 - len(lines)]
-                    lines.insert(0, frames.lines[-1 - len(lines)])
-                if len(lines) == len(frames.lines):
-                    rows += min(room, _broken(frames.before, shown_at) - max(0, len(frames.before) - 1))
-            renderer._cursor_pos = Point(x=columns, y=rows)  # as far left as it goes
+    @property
+    def _is_parked(self) -> bool:
+        return self._app.renderer._cursor_pos == Point(x=0, y=0)
+
+    def _erase_resized(self, columns: int) -> None:
+        """Erase the drawn rows, as many as they take in a window of so many columns."""
+        renderer = self._app.renderer
+        self._question.on_answer = None
+        if reflows(os.environ) and not self._is_parked:
+            renderer._cursor_pos = Point(x=columns, y=_broken(self._rows_drawn(), columns))  # as far left as it goes
         with self._one_frame():
             renderer.erase(leave_alternate_screen=False)
-            write_styled(self._above, map(coded, lines))
-        frames.lines = ()
 
     def _settle(self) -> None:
-        if self._frames.on_answer is not None:  # a terminal that does not answer
-            self._erase_resized()
+        if self._question.on_answer is not None:  # a terminal that does not answer
+            self._erase_resized(self._columns)
         self._resizing = None
         self._measure()
-        self._frames.believed = self._columns
         self._content.resize(self.width)
         self.draw()
 
@@ -271,35 +275,24 @@ class _Above:
             self._flush()
 
 
-class _Frames:
-    """What is known of the last frame: the width it was drawn for (``believed``) and the one it was shown at.
-
-    ``before`` holds the widths of the rows that it replaced, ``lines`` what it wrote above them. ``width`` is that of
-    the window as the terminal told last, ``row`` the one that the cursor was in then.
-    """
+class _WidthQuestion:
+    """The terminal is asked how wide it is. One that does not answer is asked no more."""
 
     def __init__(self) -> None:
-        self.believed = self.width = self.frame_width = self.row = 0
-        self.before: Sequence[int] = ()
-        self.lines: Sequence[Line] = ()
-        self.on_answer: Callable[[], None] | None = None
-        self.has_answered = False
-        self._asked_at: deque[float] = deque()
+        self.on_answer: Callable[[int], None] | None = None
+        self._asked_at = 0.0
+        self._has_answered = True
 
     def may_ask(self, now: float) -> bool:
-        """Whether to ask for the width, which is noted. One that never answers is asked no more."""
-        if self._asked_at and not self.has_answered and now - self._asked_at[0] > ANSWER_SECONDS:
+        if not self._has_answered and now - self._asked_at > ANSWER_SECONDS:
             return False
-        self._asked_at.append(now)
+        self._asked_at, self._has_answered = now, False
         return True
 
-    def answered(self, row: int, width: int) -> None:
-        self.has_answered, self.row = True, row
-        if self._asked_at:
-            self._asked_at.popleft()
-        self.frame_width, self.width = self.width, width
-        if not self._asked_at and self.on_answer is not None:
-            self.on_answer()
+    def answered(self, columns: int) -> None:
+        self._has_answered = True
+        if self.on_answer is not None:
+            self.on_answer(columns)
 
 
 def _broken(widths: Sequence[int], columns: int) -> int:

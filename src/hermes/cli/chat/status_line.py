@@ -12,6 +12,7 @@ from hermes.core.i18n.en import Texts
 class StatusLine:
     def __init__(self, words: Texts) -> None:
         self.model = ""
+        self.busy_mode = ""
         self._words = words
         self._title = ""
         self._used = self._window = self._tokens = 0
@@ -20,6 +21,7 @@ class StatusLine:
     def take(self, found: Mapping[str, Any]) -> None:
         """What the gateway knows of the conversation: the answer to ``chat.history``."""
         self._title = str(found.get("title") or "")
+        self.busy_mode = str(found.get("busy") or "")
         self._used, self._window = int(found.get("used") or 0), int(found.get("window") or 0)
 
     def spent(self, result: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from hermes.services.gateway import Gateway
 from hermes.store import chat_settings, codec, people
 from hermes.store.db import Tx
 from hermes.store.sessions import transcripts
-from hermes.store.turns import turns
+from hermes.store.turns import lanes, turns
 
 MAX_MESSAGES = 200
 MAX_SESSIONS = 50
@@ -43,9 +43,14 @@ class ChatVerbs:
         return {"chat.history": self.history, "chat.sessions": self.sessions, "chat.follow": self.follow}
 
     async def history(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{chat, limit?}``: the conversation that goes on in a chat, its last messages, how full its context is."""
-        limit = max(0, min(int(args.get("limit") or 0), MAX_MESSAGES))
-        found = await self._gateway.db.read(_history, _lane(args), limit)
+        """``{chat, limit?}``: the conversation that goes on in a chat, its last messages, how full its context is.
+
+        ``busy`` says what a message does while a turn runs.
+        """
+        limit, lane = max(0, min(int(args.get("limit") or 0), MAX_MESSAGES)), _lane(args)
+        found = await self._gateway.db.read(_history, lane, limit)
+        chosen = found.pop("chosen_busy")
+        found["busy"] = self._gateway.config.busy_mode_for(SessionKey.parse(lane), chosen).value
         found["window"] = self._gateway.config.context_window(found.pop("chosen_model"))
         found["messages"] = self._titled(found["messages"])
         return found
@@ -103,9 +108,9 @@ def _lane(args: Mapping[str, Any]) -> str:
 
 def _history(tx: Tx, lane: str, limit: int) -> dict[str, Any]:
     session = transcripts.current(tx, lane)
-    model = chat_settings.of_lane(tx, lane).model
+    chosen = {"chosen_model": chat_settings.of_lane(tx, lane).model, "chosen_busy": lanes.busy_mode(tx, lane)}
     if session is None:
-        return {"session": "", "title": "", "key": "", "used": 0, "messages": [], "chosen_model": model}
+        return {"session": "", "title": "", "key": "", "used": 0, "messages": [], **chosen}
     context = transcripts.context(tx, session.id)
     spoken = [
         (seq, message)
@@ -118,7 +123,7 @@ def _history(tx: Tx, lane: str, limit: int) -> dict[str, Any]:
         "key": session.key,
         "used": tokens_of(context.messages, context.summary),
         "messages": _with_origins(tx, session.id, spoken[-limit:], lane) if limit else [],
-        "chosen_model": model,
+        **chosen,
     }
 
 
