@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes.cli.chat.lines import EMPTY, Line, StyledText, plain, wrap
+from hermes.cli.chat.lines import EMPTY, UNLIMITED, Line, StyledText, plain, text_of, wrap
 from hermes.cli.chat.markdown import render
 from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.core.i18n.en import Texts
@@ -26,11 +26,16 @@ def picker(found: Sequence[Mapping[str, Any]], words: Texts, now: float) -> Menu
             when = time.strftime("%H:%M", time.localtime(session["updated_at"]))
         platform = platform_of(str(session["key"]))
         note = "  ".join(filter(None, (when, f"{session['lines']} {words.CHAT_LINES}", platform)))
-        preview = tuple(
-            f"{'> ' if said['role'] == 'user' else '  '}{one_line(said['text'], 200)}" for said in session["preview"]
-        )
+        preview = tuple(_preview(said) for said in session["preview"])
         choices.append(MenuChoice(session["id"], one_line(session["title"], 60) or session["id"], "", note, preview))
     return Menu(choices, title=words.CHAT_PICK, is_searched=True)
+
+
+def _preview(said: Mapping[str, Any]) -> str:
+    """The beginning of a message in one line; of an answer its words, without the marks of Markdown."""
+    if said["role"] == "user":
+        return f"> {one_line(said['text'], 200)}"
+    return "  " + one_line(" ".join(text_of(line).strip() for line in render(said["text"], UNLIMITED)), 200)
 
 
 def platform_of(key: str) -> str:

@@ -190,7 +190,7 @@ def _sessions(tx: Tx, limit: int) -> list[dict[str, Any]]:
                 "lines": session.seq,
                 "updated_at": session.updated_at,
                 "preview": [
-                    {"role": m.role.value, "text": one_line(m.text, PREVIEW)} for m in spoken[-3:] if m.text.strip()
+                    {"role": m.role.value, "text": m.text.strip()[:PREVIEW]} for m in spoken[-3:] if m.text.strip()
                 ],
             }
         )
