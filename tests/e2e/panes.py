@@ -92,6 +92,10 @@ class Pane:
         text = self._tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "w")
         return [line.rstrip() for line in text.splitlines()]
 
+    def coloured(self) -> str:
+        """The window with the codes of its colours."""
+        return self._tmux("capture-pane", "-p", "-e", "-S", "-", "-t", "w")
+
     @property
     def title(self) -> str:
         """The name that the program gave to its window."""

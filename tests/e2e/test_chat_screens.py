@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import random
 import re
@@ -23,6 +24,7 @@ from hermes.core.i18n.catalogue import ENGLISH
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import Terminal
 from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
 
 SCREENS = Path(__file__).parent / "screens"
 SIZES = [(80, 24), (120, 40)]
@@ -30,6 +32,10 @@ pytestmark = [
     pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux"),
     pytest.mark.timeout(300),
 ]
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 ANSWER = """\
 # Plans for May
@@ -189,7 +195,7 @@ async def test_nothing_is_overdrawn_or_lost_after_fifty_resizes_during_a_stream(
         await pane.shows("Part0x", 60)
         for _ in range(50):
             pane.resizes(chosen.randint(50, 140), chosen.randint(20, 45))
-            await asyncio.sleep(chosen.choice([0.35, 0.5]))
+            await asyncio.sleep(chosen.choice([0.0, 0.01, 0.05, 0.1, 0.35, 0.5]))  # bursts, and windows at rest
         await settled(pane, "The end.")
         shown = pane.text
     marks = [f"{word}{n}x" for word in ("Part", "Para", "row", "item", "code") for n in range(25)]
@@ -208,6 +214,19 @@ async def test_ctrl_c_stops_a_turn_and_twice_leaves(folder: Path) -> None:
         assert ENGLISH.CHAT_STOPS not in shown
         pane.presses("C-c", "C-c")
         await pane.shows("left with 0", 60)
+
+
+async def test_while_it_works_the_line_tells_what_enter_does(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, model):
+        model.hold(silently=True)
+        pane.types("a long story")
+        await pane.shows(f"> {ENGLISH.CHAT_INTERRUPTS}", 60)
+        pane.types("/busy queue")
+        await pane.shows(f"> {ENGLISH.CHAT_QUEUES}", 60)
+        pane.types("another one")
+        await pane.shows(ENGLISH.CHAT_WAITING.format(count=1), 60)
+        model.release()
+        await settled(pane, "echo: another one")
 
 
 async def test_esc_stops_a_turn_and_brings_the_message_back(folder: Path) -> None:
@@ -293,6 +312,147 @@ async def test_a_conversation_is_shown_again_and_its_title_names_the_window(fold
         shown = await settled(pane, "── Shopping")
         assert "> What do I **buy**?" in shown
         assert "echo: What do I buy?" in shown
+
+
+def picture(folder: Path, name: str = "pic.png") -> Path:
+    path = folder / "work" / name
+    path.write_bytes(PNG)
+    return path
+
+
+async def test_a_picture_goes_with_the_message_by_mention_by_path_and_by_paste(folder: Path) -> None:
+    async with chat(folder, 80, 24, HERMES_MODEL="gpt-4o") as (pane, model):
+        dropped = picture(folder, "my pic.png")
+        picture(folder)
+        pane.types("what is in @pic.png")
+        await pane.shows("added pic.png", 30)
+        await settled(pane, "echo:")
+        assert "image_url" in str(model.last_request["messages"][-1])
+        pane.types(f"and in '{dropped}'?")
+        await pane.shows("added my pic.png", 30)
+        await settled(pane, "my pic.png]")
+        assert str(model.last_request["messages"]).count("image_url'") >= 2
+        pane.pastes(str(dropped).replace(" ", "\\ "))
+        await pane.shows('> @"', 30)
+        pane.presses("Enter")
+        await settled(pane, "my pic.png]\n>")
+        assert "@" in str(model.last_request["messages"][-2])
+        assert not (folder / "work" / "hermes-files").exists()
+
+
+async def test_reasoning_is_shown_dimmed_when_asked_and_the_cost_where_the_provider_tells_it(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, model):
+        model.says("It is 4.", reasoning="Two and two.\nThat is four.", cost=0.0031)
+        pane.types("2+2?")
+        shown = await settled(pane, "It is 4.")
+        assert "Two and two" not in shown
+        assert "$0.0031" in shown.splitlines()[-1]
+        pane.types("/reasoning show")
+        await settled(pane, ENGLISH.CHAT_REASONING_ON)
+        model.says("It is 6.", reasoning="Three and three.\nThat is six.")
+        pane.types("3+3?")
+        shown = await settled(pane, "It is 6.")
+        assert "┊ Three and three.\n┊ That is six.\n\nIt is 6." in shown
+        pane.types("/reasoning hide")
+        await settled(pane, ENGLISH.CHAT_REASONING_OFF)
+
+
+async def test_undo_and_branch_draw_the_conversation_anew(folder: Path) -> None:
+    async with chat(folder, 80, 24) as (pane, _):
+        for text in ("first", "second"):
+            pane.types(text)
+            await settled(pane, f"echo: {text}")
+        pane.types("/undo")
+        await pane.shows("Taken back", 30)
+        shown = await settled(pane, "echo: first")
+        assert "echo: second" not in shown
+        assert shown.count("echo: first") == 1
+        pane.types("/branch Another way")
+        shown = await settled(pane, "── Another way")
+        assert shown.count("echo: first") == 1
+
+
+async def test_a_conversation_is_taken_up_by_its_id(folder: Path) -> None:
+    async with chat(folder, 80, 24, "; echo left with $?") as (pane, _):
+        pane.types("the first one")
+        await settled(pane, "echo: the first one")
+        pane.types("/new")
+        await settled(pane, "Fresh session")
+        pane.types("the second one")
+        await settled(pane, "echo: the second one")
+        pane.types("/sessions")
+        shown = await settled(pane, "/resume")
+        ids = re.findall(r"s_[a-z0-9]{10,}", shown)
+        pane.types("/exit")
+        await pane.shows("left with 0", 60)
+        wanted = ids[1] if len(ids) > 1 else "2"
+        pane.types(f"clear; {sys.executable} -m hermes --resume {wanted}")
+        shown = await settled(pane, "Taken up")
+        assert "echo: the first one" in shown
+        assert "the second one" not in shown
+
+
+async def test_ctrl_x_ctrl_e_opens_the_editor_with_what_is_typed(folder: Path) -> None:
+    editor = folder / "editor"
+    editor.write_text('#!/bin/sh\nprintf "%s and more" "$(cat "$1")" > "$1.new" && mv "$1.new" "$1"\n')
+    editor.chmod(0o755)
+    async with chat(folder, 80, 24, EDITOR=str(editor), VISUAL=str(editor)) as (pane, model):
+        pane.writes("some words")
+        pane.presses("C-x", "C-e")
+        await pane.shows("> some words and more", 30)
+        pane.presses("Enter")
+        await settled(pane, "echo: some words and more")
+        assert model.last_request["messages"][-1]["content"].endswith("some words and more")
+
+
+@pytest.mark.parametrize("how", ["NO_COLOR", "--plain"])
+async def test_without_colours_a_real_terminal_shows_plain_text(folder: Path, how: str) -> None:
+    environ = {"NO_COLOR": "1"} if how == "NO_COLOR" else {}
+    words = ("--plain",) if how == "--plain" else ()
+    async with chat(folder, 80, 24, *words, **environ) as (pane, model):
+        model.says(ANSWER, tokens=tuple(re.findall(r"(?s).{1,6}", ANSWER)))
+        pane.types("plans")
+        shown = await settled(pane, "That is all.")
+        assert not any(mark in pane.text for mark in ("**", "```", "|--", "# Plans"))
+        assert "  return a + b  # done" in shown
+        coloured = pane.coloured()
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", coloured[coloured.index("Plans for May") :].partition("\n>")[0])
+
+
+async def test_what_is_said_on_telegram_appears_here_and_typing_brings_the_conversation_back(
+    folder: Path, telegram: FakeTelegram
+) -> None:
+    work = folder / "work"
+    work.mkdir()
+    token = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": telegram.url, "TELEGRAM_ALLOWED_USERS": "7"}
+    with Terminal(folder, **token) as terminal:
+        await asyncio.to_thread(terminal.start_gateway)
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: any("echo: hello" in text for text in telegram.texts()), 60)
+        with Pane(work, terminal.environ, columns=80, rows=24) as pane:
+            pane.types(f"clear; {sys.executable} -m hermes; echo left with $?")
+            await pane.shows("\n>", 60)
+            pane.types("I am in the kitchen.")
+            await settled(pane, "echo: I am in the kitchen.")
+            await asyncio.to_thread(terminal.hermes, "people", "link", "telegram:7", "local:local")
+            shown = await asyncio.to_thread(terminal.told, "sessions", "list")
+            (session,) = [one["id"] for one in shown if "local" in one["key"]]
+            telegram.user_says(f"/resume {session}")
+            await pane.shows(ENGLISH.CHAT_ELSEWHERE.format(platform="Telegram"), 60)
+            telegram.user_says("Now on the **balcony**.")
+            await settled(pane, "echo: Now on the balcony.")
+            pane.types("And back again.")
+            shown = await settled(pane, "echo: And back again.")
+            assert "via Telegram · Ana\n> Now on the **balcony**.\n\necho: Now on the balcony.\n" in shown
+            assert shown.count("Now on the **balcony**.") == 1
+            assert ENGLISH.CHAT_BACK.format(platform="Telegram") in shown
+            pane.types("/exit")
+            await pane.shows("left with 0", 60)
+            pane.types(f"clear; {sys.executable} -m hermes --continue")
+            shown = await settled(pane, "echo: And back again.")
+            said = ["I am in the kitchen.", "via Telegram · Ana", "> Now on the **balcony**.", "> And back again."]
+            assert [text for text in said if text in shown] == said
+            assert sorted(said, key=shown.index) == said
 
 
 async def test_alt_enter_begins_a_line_and_ctrl_r_finds_an_earlier_one(folder: Path) -> None:

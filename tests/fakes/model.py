@@ -49,6 +49,8 @@ class Reply:
     tokens_per_second: float = 0.0
     is_stamped: bool = False
     """Whether its first token is the time at which it was written, by the machine's monotonic clock."""
+    cost: float = 0.0
+    """In dollars, as OpenRouter tells it; 0: not told."""
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -571,7 +573,7 @@ class ChatSpeech:
         body: Json = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1, "model": model}
         body["choices"] = [choice]
         if answer.usage is not None:
-            body["usage"] = _usage(answer.usage)
+            body["usage"] = _usage(answer.usage, answer.cost)
         return body
 
     def prepare(self, answer: Reply, model: str, call_prefix: str, body: Json) -> Prepared:
@@ -582,7 +584,7 @@ class ChatSpeech:
         tail = _event(model, {"tool_calls": calls}) if calls else b""
         tail += _event(model, {}, answer.finish_reason)
         if wants_usage(body) and answer.usage is not None:
-            tail += _chunk(model, [], _usage(answer.usage))
+            tail += _chunk(model, [], _usage(answer.usage, answer.cost))
         return Prepared(head, [_event(model, {"content": piece}) for piece in answer.pieces], tail + DONE)
 
 
@@ -608,9 +610,10 @@ def _chunk(model: str, choices: list[Json], usage: Json | None) -> bytes:
     return b"data: " + orjson.dumps(chunk) + b"\n\n"
 
 
-def _usage(usage: tuple[int, int]) -> Json:
+def _usage(usage: tuple[int, int], cost: float) -> Json:
     prompt, completion = usage
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    told = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {**told, "cost": cost} if cost else told
 
 
 def _refusal(answer: Refusal, speech: Speech) -> web.Response:

@@ -22,6 +22,18 @@ class _Unheard:
         """Nobody looks at the events here."""
 
 
+class _Heard:
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def event(self, told: dict[str, Any]) -> None:
+        self.events.put_nowait(told)
+
+    async def next(self) -> dict[str, Any]:
+        async with asyncio.timeout(30):
+            return await self.events.get()
+
+
 async def ask(gateway: Gateway, verb: str, **args: Any) -> Any:
     async with asyncio.timeout(30):
         return await verbs_of(gateway)[verb](args, _Unheard())
@@ -59,3 +71,69 @@ async def test_a_conversation_goes_on_from_the_terminal_to_telegram_and_back(
     assert [text for text in spoken(model.last_request) if any(each in text for each in said)][:5] == both[:5]
     shown = "\n".join(text_of(line) for line in conversation(told, ENGLISH, 79))
     assert all(text in shown for text in both)
+
+
+async def test_what_is_said_on_telegram_appears_in_the_open_terminal_with_its_origin(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    async with start() as gateway:
+        await ask(gateway, "say", chat="cli", text="I am in the kitchen.")
+        telegram.user_says("hello")
+        await answered(telegram, "echo: hello")
+        await ask(gateway, "people.link", account="telegram:7", person="local:local")
+        session = (await ask(gateway, "chat.history", chat="cli"))["session"]
+        heard = _Heard()
+        following = asyncio.create_task(_follow(gateway, heard, chat="cli"))
+        assert await heard.next() == {"kind": "place", "session": session, "seq": 2, "platform": ""}
+
+        telegram.user_says(f"/resume {session}")
+        moved = await heard.next()
+        assert (moved["kind"], moved["session"], moved["platform"]) == ("place", session, "Telegram")
+        telegram.user_says("And on the balcony now.")
+        said = [await heard.next(), await heard.next()]
+        assert [(one["role"], one["text"]) for one in said] == [
+            ("user", "And on the balcony now."),
+            ("assistant", "echo: And on the balcony now."),
+        ]
+        assert {(one["platform"], one["name"]) for one in said} == {("Telegram", "Ana")}
+
+        await ask(gateway, "say", chat="cli", text=f"/resume {session}")
+        assert (await heard.next())["platform"] == ""
+        await ask(gateway, "say", chat="cli", text="Back here.")
+        shown = await ask(gateway, "chat.history", chat="cli", limit=20)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        assert heard.events.empty()  # what is said here is not told a second time
+
+    origins = [message.get("platform", "") for message in shown["messages"]]
+    assert origins == ["", "", "Telegram", "Telegram", "", ""]
+    lines = [text_of(line) for line in conversation(shown, ENGLISH, 79)]
+    assert lines[lines.index("> And on the balcony now.") - 1] == "via Telegram · Ana"
+    assert sum(line.startswith("via ") for line in lines) == 1
+
+
+async def test_a_follower_that_comes_back_is_told_what_it_missed_and_nothing_twice(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    async with start() as gateway:
+        await ask(gateway, "say", chat="cli", text="hi")
+        telegram.user_says("hello")
+        await answered(telegram, "echo: hello")
+        await ask(gateway, "people.link", account="telegram:7", person="local:local")
+        telegram.user_says("/new")
+        await telegram.wait_for(lambda: any(text.startswith("Fresh session") for text in telegram.texts()))
+        telegram.user_says("zero")
+        await answered(telegram, "echo: zero")
+        (session,) = [one for one in await ask(gateway, "chat.sessions") if "zero" in one["title"]]
+        telegram.user_says("one")
+        await answered(telegram, "echo: one")
+        heard = _Heard()
+        following = asyncio.create_task(_follow(gateway, heard, chat="other", session=session["id"], seq=2))
+        assert (await heard.next())["kind"] == "place"
+        assert [(await heard.next())["text"] for _ in range(2)] == ["one", "echo: one"]
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def _follow(gateway: Gateway, heard: _Heard, **args: Any) -> None:
+    await verbs_of(gateway)["chat.follow"](args, heard)

@@ -8,11 +8,15 @@ from typing import cast
 
 from hermes.agent.models import failure_messages
 from hermes.core.errors import ModelError, ModelErrorKind
-from hermes.core.ports import Model, ModelNotice, ModelReply, ModelRequest, TextDelta
+from hermes.core.ports import Model, ModelNotice, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 
 
 async def ask_model(
-    model: Model, request: ModelRequest, on_text: Callable[[str], None], on_notice: Callable[[str], None]
+    model: Model,
+    request: ModelRequest,
+    on_text: Callable[[str], None],
+    on_notice: Callable[[str], None],
+    on_reasoning: Callable[[str], None] = lambda _: None,
 ) -> ModelReply:
     """Stream one answer. Cancelling closes the connection to the provider."""
     stream = model.stream(request)
@@ -21,6 +25,8 @@ async def ask_model(
         async for event in stream:
             if isinstance(event, TextDelta):
                 on_text(event.text)
+            elif isinstance(event, ReasoningDelta):
+                on_reasoning(event.text)
             elif isinstance(event, ModelNotice):
                 on_notice(event.text)
             elif isinstance(event, ModelReply):

@@ -255,4 +255,13 @@ def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:
 
 def _print(lines: list[str]) -> None:
     with contextlib.suppress(OSError):  # the window is closed: the log has it all
-        out("\n".join(lines), flush=True)
+        out(_translated("\n".join(lines)), flush=True)
+
+
+def _translated(text: str) -> str:
+    """For a person at a terminal; what goes into a file stays in English, as the log does."""
+    if not sys.stdout.isatty():
+        return text
+    from hermes.hosting.translation import tr
+
+    return tr(text)

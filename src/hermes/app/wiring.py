@@ -173,7 +173,7 @@ class Wiring:
         self._db = db
         self._owner = owner
         self._bus = EventBus()
-        self._hub = LocalHub()
+        self._hub = LocalHub(ground.setting.home / "pictures")
 
     def build(self) -> Gateway:
         """Make them all, and tie the knots that no order of making could."""

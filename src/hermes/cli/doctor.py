@@ -10,6 +10,7 @@ from hermes.cli.support.client import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
 from hermes.hosting.terminal import out, out_json
+from hermes.hosting.translation import pad, tr
 
 if TYPE_CHECKING:
     import argparse
@@ -50,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
 def screen(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for number, finding in enumerate(findings, 1):
-        lines.append(f"{number:>2} {_MARKS[finding.level]} {finding.name:<10} {finding.text}")
-        lines += [f"{'':<15} {more}" for more in finding.more]
+        lines.append(f"{number:>2} {_MARKS[finding.level]} {pad(tr(finding.name), 10)} {tr(finding.text)}")
+        lines += [f"{'':<15} {tr(more)}" for more in finding.more]
     troubles = sum(finding.level == "trouble" for finding in findings)
     hints = sum(finding.level == "hint" for finding in findings)
     counts = [count(troubles, "trouble")] * bool(troubles) + [count(hints, "hint")] * bool(hints)
-    return [*lines, f"{', '.join(counts)}." if counts else "All is well."]
+    return [*lines, tr(f"{', '.join(counts)}." if counts else "All is well.")]

@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from hermes.cli.support.help import describe_verb
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.wizard import flags
 from hermes.hosting import launch
 from hermes.hosting.terminal import err, out, out_json
+from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +45,7 @@ VERBS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
     for verb, summary in VERBS.items():
-        of_verb = verbs.add_parser(verb, help=summary, description=summary.capitalize() + ".")
+        of_verb = verbs.add_parser(verb, help=tr(summary), description=describe_verb(summary))
         if verb == "run":
             of_verb.add_argument("--replace", action="store_true", help="stop the running gateway of this home first")
         if verb == "status":
@@ -53,8 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if verb == "test":
             flags.add_test(of_verb)
 
-
-_WIZARD = {"setup": "hermes.cli.wizard.platform", "test": "hermes.cli.wizard.test_message"}
 
 _WIZARD = {"setup": "hermes.cli.wizard.platform", "test": "hermes.cli.wizard.test_message"}
 
@@ -91,13 +91,13 @@ def _run(home: Path, *, replace: bool) -> int:
 
         # Stopping the gateway ends this very command, so the new one is set free first.
         lifecycle.start_detached(home, replace=True).returncode = 0
-        out(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status")
+        out(tr(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status"))
         return 0
     return launch.become_supervisor(str(home), replace=replace)
 
 
 def _tell(outcome: LifecycleResult) -> int:
-    (out if outcome.exit_code == 0 else err)(outcome.text)
+    (out if outcome.exit_code == 0 else err)(tr(outcome.text))
     return outcome.exit_code
 
 
@@ -111,7 +111,7 @@ def _status(home: Path, *, as_json: bool) -> int:
         value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
         out_json(value)
     else:
-        out(as_typed("\n".join(judged.lines)))
+        out(as_typed(tr("\n".join(judged.lines))))
     return judged.exit_code
 
 
@@ -127,5 +127,5 @@ def _is_usable(home: Path) -> bool:
     from hermes.hosting import banner
 
     shown = banner.short_home(str(home), os.path.expanduser("~"))
-    err(banner.foreign_home(shown, state.description, command_name()))
+    err(tr(banner.foreign_home(shown, state.description, command_name())))
     return False

@@ -23,7 +23,7 @@ from hermes.cli.commands import BARE, COMMANDS
 TYPE_CHECKING = False  # what is imported only to name types would be a fifth of the way of `hermes --version`
 if TYPE_CHECKING:
     import argparse
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Protocol
 
     class Command(Protocol):
@@ -58,6 +58,8 @@ _TROUBLES_OF_THE_MACHINE = frozenset(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
     typed = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        _interrupt_between_imports()
     print_anything()
     if any(word.startswith(ENV_FILE_OPTION) for word in typed) and (code := _take_env_file(typed)):
         return code
@@ -77,6 +79,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _interrupt_between_imports() -> None:
+    """Let Ctrl+C wait for the end of an import: orjson crashes the process when its own is interrupted.
+
+    By the built-in modules alone: `hermes --version` is to cost what it costs.
+    """
+    import _signal  # type: ignore[import-not-found] # built in, as `signal` itself is not
+    import _thread
+    import time
+
+    def again() -> None:
+        time.sleep(0.02)
+        os.kill(os.getpid(), _signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        at = frame
+        while at is not None:
+            if at.f_code.co_filename == "<frozen importlib._bootstrap>":
+                _thread.start_new_thread(again, ())
+                return
+            at = at.f_back
+        _signal.default_int_handler(number, frame)
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, interrupt)
+
+
 def _take_env_file(typed: list[str]) -> int:
     """Take ``--env-file PATH`` out of the words: in front of any command, or anywhere after ``gateway``.
 
@@ -94,14 +122,16 @@ def _take_env_file(typed: list[str]) -> int:
             del typed[place : place + len(words)]
             return 0
         from hermes.hosting.terminal import err
+        from hermes.hosting.translation import tr
 
-        err(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is none.")
+        err(tr(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is none."))
         return USAGE_ERROR
     return 0
 
 
 def gateway_main() -> int:
     """The entry point ``hermes-gateway VERB``."""
+    _interrupt_between_imports()
     return main(["gateway", *sys.argv[1:]])
 
 
@@ -143,8 +173,9 @@ def _run(name: str, rest: list[str]) -> int:
             return _unknown(rest[0], verbs, of=name)
         from hermes.cli.support.program_name import command_name
         from hermes.hosting.terminal import err
+        from hermes.hosting.translation import tr
 
-        err(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}")
+        err(tr(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}"))
         return USAGE_ERROR
     return command.run(parser_of(name, command).parse_args(rest))
 
@@ -209,12 +240,13 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
 
     from hermes.cli.support.program_name import command_name
     from hermes.hosting.terminal import err
+    from hermes.hosting.translation import tr
 
     typed = " ".join(filter(None, (command_name(), of)))
     near = get_close_matches(name, known, n=1)
     others = f"There are: {', '.join(known)}." if of else f"`{typed} --help` lists what there is."
     advice = f"Did you mean `{typed} {near[0]}`?" if near else others
-    err(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}")
+    err(tr(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}"))
     return USAGE_ERROR
 
 
@@ -227,16 +259,17 @@ def _as_typed(text: str) -> str:
 def _print_help() -> None:
     from hermes.cli.support.program_name import command_name
     from hermes.hosting.terminal import out
+    from hermes.hosting.translation import tr
 
     hermes = command_name()
     width = max(map(len, COMMANDS))
-    out(f"Hermes {__version__}: one AI agent on every chat you use.\n")
-    out(f"  {hermes}                  talk to it")
-    out(f"  {hermes} -z PROMPT        ask once, print the answer, end (--json: as JSON)")
-    out(f"  {hermes} --env-file PATH  read settings from this file too")
-    out(f"  {hermes} COMMAND --help   how a command is used\n\nCommands")
+    out(tr(f"Hermes {__version__}: one AI agent on every chat you use.\n"))
+    out(f"  {hermes}                  {tr('talk to it')}")
+    out(f"  {hermes} -z PROMPT        {tr('ask once, print the answer, end (--json: as JSON)')}")
+    out(f"  {hermes} --env-file PATH  {tr('read settings from this file too')}")
+    out(f"  {hermes} COMMAND --help   {tr('how a command is used')}\n\n{tr('Commands')}")
     for name, summary in COMMANDS.items():
-        out(f"  {name:<{width}}  {summary}")
+        out(f"  {name:<{width}}  {tr(summary)}")
 
 
 def guarded(act: Callable[[], int]) -> int:
@@ -247,8 +280,9 @@ def guarded(act: Callable[[], int]) -> int:
         return act()
     except ForeignHomeError as error:  # its text is a screen of its own
         from hermes.hosting.terminal import err
+        from hermes.hosting.translation import tr
 
-        err(error)
+        err(tr(error))
         return CONFIG_ERROR
     except GatewayError as error:
         _complain(error)

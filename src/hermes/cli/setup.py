@@ -13,6 +13,7 @@ from hermes.cli.support.screen import complain
 from hermes.cli.wizard.flags import add_setup
 from hermes.core.errors import ConfigError
 from hermes.hosting.terminal import err, out
+from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
@@ -49,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
 
         model = f"  {command_name()} setup --model openai/gpt-4o-mini --key KEY --yes     (--key - reads stdin)"
         first, *rest = no_terminal(offered()).splitlines()
-        err("\n".join([first, model, *rest]))
+        err(tr("\n".join([first, model, *rest])))
         return USAGE_ERROR
     done: list[str] = []
     try:
         code = _gone_through(home, args, ask, done)
     except (KeyboardInterrupt, LeftError):
-        out(f"\n{describe_left(done)}")
+        out(tr(f"\n{describe_left(done)}"))
         return INTERRUPTED
     except ConfigError as error:
         complain(error)
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return code
     from hermes.cli import chat
 
-    out("\nAll set. Say hello here too; /exit leaves.")
+    out(tr("\nAll set. Say hello here too; /exit leaves."))
     return chat.run(argparse.Namespace(session="cli"))
 
 

@@ -22,6 +22,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
 from hermes.hosting.terminal import out, out_json
+from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         known = (facts.snapshot or {}).get("problems", ())
         shown = {**overview, "config_problems": [one for one in overview["config_problems"] if one not in known]}
-        out(as_typed("\n".join([*judged.lines, *screen(shown, has_model=facts.snapshot is not None)])))
+        out(as_typed(tr("\n".join([*judged.lines, *screen(shown, has_model=facts.snapshot is not None)]))))
     return judged.exit_code
 
 

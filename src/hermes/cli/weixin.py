@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.screen import say
 from hermes.core.keys import MAIN
-from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     import argparse
@@ -52,7 +52,7 @@ def _login(account: str, done: list[str], *, is_started: bool) -> int:
     ask = at_terminal()
     signed = sign_in(manifest, loaded.config, account, ask)
     changes = changes_of(signed, loaded.config, manifest, account)
-    out(f"✓ Signed in as {signed.values.get('account_id') or 'before'}")
+    say(f"✓ Signed in as {signed.values.get('account_id') or 'before'}")
     write(home, loaded, changes)
     done.append(manifest.title)
     present = loaded.config.account(PLATFORM, account)

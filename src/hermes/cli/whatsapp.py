@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.prompts import Choice
+from hermes.cli.support.screen import say
 from hermes.core.errors import ConfigError
 from hermes.core.keys import MAIN
-from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     import argparse
@@ -93,9 +93,9 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     mode = args.mode or (ask.one("Whose number will it use?", MODES, now) if ask is not None else now)
     numbers = _numbers(manifest, args.allow) if args.allow else _ask_numbers(manifest, mode, present, ask)
     signed = sign_in(manifest, loaded.config, account, ask, {"mode": mode, "pair_with": args.code})
-    out(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
+    say(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
     if mode == SELF_CHAT and numbers and signed.owner not in numbers:
-        out(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
+        say(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
     changes = changes_of(signed, loaded.config, manifest, account)
     listed = present.access.allowed_users if present is not None else frozenset()
     prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
@@ -108,7 +108,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
     follow(home, PlatformPage(manifest, account, changes, "", policy), ask, is_started=args.start)
     if mode == SELF_CHAT:
-        out("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
+        say("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
     return 0
 
 

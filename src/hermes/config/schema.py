@@ -204,6 +204,11 @@ class AgentConfig:
         env="HERMES_TOOL_PROGRESS_MODE",
         choices=(ToolProgressMode.NEW, ToolProgressMode.ALL, ToolProgressMode.VERBOSE),
     )
+    show_reasoning: bool = setting(
+        False,
+        "show the model's reasoning, dimmed, in the terminal chat; `/reasoning show` and `/reasoning hide` there too",
+        env="HERMES_SHOW_REASONING",
+    )
     persona: str = setting("", "text put before every conversation", is_prose=True)
     join_pause_seconds: float = setting(0.8, "how long to wait for the rest of a message that seems to go on", high=60)
     turn_timeout_seconds: float = setting(1800.0, "the longest a turn may take", low=1)

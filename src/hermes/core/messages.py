@@ -41,6 +41,20 @@ class Attachment:
     is_written_down: bool = False
 
 
+MAX_PICTURES = 4
+MAX_PICTURE_BYTES = 5 << 20
+"""What a terminal may send with one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that a terminal sends; ``path`` is where it found the picture, '' for one that is no file there."""
+
+    name: str
+    data: bytes
+    path: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Quote:
     """The message that was replied to, as far as the platform shows it."""
@@ -302,9 +316,12 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
+    """``cost`` is in US dollars as the provider reports it; 0 where it does not."""
+
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,15 @@ class TextArrived:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningArrived:
+    """A piece of the model's reasoning; only for those who asked for the reasoning of this lane."""
+
+    lane: str
+    turn_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentEnded:
     """The model finished one message of several (it calls tools now)."""
 
@@ -77,16 +86,34 @@ class TurnEnded:
 
 TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalRequested | TurnEnded
 Watcher = Callable[[TurnEvent], None]
+ReasoningWatcher = Callable[[ReasoningArrived], None]
 
 
 class EventBus:
     def __init__(self) -> None:
         self._everywhere: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
+        self._of_reasoning: dict[str, list[ReasoningWatcher]] = {}
 
     def publish(self, event: TurnEvent) -> None:
         for watcher in (*self._everywhere, *self._by_lane.get(event.lane, ())):
             watcher(event)
+
+    def publish_reasoning(self, lane: str, turn_id: str, text: str) -> None:
+        for watcher in self._of_reasoning.get(lane, ()):
+            watcher(ReasoningArrived(lane, turn_id, text))
+
+    @contextmanager
+    def watch_reasoning(self, watcher: ReasoningWatcher, lane: str) -> Iterator[None]:
+        """Call ``watcher`` with the model's reasoning in one lane. Where nobody watches, it is not even built."""
+        watchers = self._of_reasoning.setdefault(lane, [])
+        watchers.append(watcher)
+        try:
+            yield
+        finally:
+            watchers.remove(watcher)
+            if not watchers:
+                self._of_reasoning.pop(lane, None)
 
     @contextmanager
     def watch(self, watcher: Watcher, lane: str | None = None) -> Iterator[None]:

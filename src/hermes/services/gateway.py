@@ -18,7 +18,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.manifest import Manifest
-from hermes.core.messages import OutboundMessage
+from hermes.core.messages import OutboundMessage, Picture
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
 from hermes.services.clock import SteadyClock
@@ -41,7 +41,16 @@ STORE_SECONDS = 2.0
 class LocalDoor(Protocol):
     """How the CLI talks to the local platform. The platform's own hub is one."""
 
-    async def submit(self, chat: str, text: str, key: str, *, folder: str = "", language: str = "") -> None:
+    async def submit(
+        self,
+        chat: str,
+        text: str,
+        key: str,
+        *,
+        folder: str = "",
+        language: str = "",
+        pictures: tuple[Picture, ...] = (),
+    ) -> None:
         """Return when the message is stored."""
 
     def listen(self, chat: str) -> AbstractAsyncContextManager[asyncio.Queue[OutboundMessage]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -335,4 +336,6 @@ def read_usage(usage: Any) -> Usage:
         return Usage()
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached))
+    cost = usage.get("cost")
+    paid = float(cost) if isinstance(cost, int | float) and 0 < cost < math.inf else 0.0
+    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached), paid)

@@ -1,7 +1,8 @@
 """``hermes`` and ``hermes chat``: talk to the agent.
 
-``app`` is the chat in a real terminal, ``plain`` the one over a pipe, ``one_shot`` is ``hermes -z``. ``markdown``,
-``lines``, ``turn_view``, ``menu`` and ``questions`` are pure: text in, lines out.
+``app`` is the chat in a real terminal: ``screen`` draws it, ``keys`` are its keys, ``calls`` asks the gateway.
+``plain`` is the chat over a pipe, ``one_shot`` is ``hermes -z``. ``markdown``, ``lines``, ``turn_view``, ``menu``,
+``questions``, ``replies`` and ``status_line`` are pure: text in, lines out.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ def run(args: argparse.Namespace) -> int:
 
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
-        words = greet(client)
+        words, config = greet(client)
         if is_plain(args):
             from hermes.cli.chat.plain import PlainChat, reader
 
             chat = PlainChat(client, args.session, words)
             _resume_plain(chat, args)
-            return chat.talk(reader(client.home))
+            return chat.talk(reader(client.home, words))
         from hermes.cli.chat.app import TerminalApp
 
-        app = TerminalApp(client, args.session, words)
+        app = TerminalApp(client, args.session, words, wants_reasoning=config.agent.show_reasoning)
         app.start_with(lambda started: _resume(started, args))
         return app.run()
 

@@ -14,6 +14,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.printable import printable_line
 
 MAX_FILES = 50
+_OWN_ARGUMENTS = {"reasoning": ("show", "hide")}  # what the chat in a terminal understands by itself
 _MENTION = re.compile(r"(?:^|\s)@(\S*)$")
 _ALTERNATIVES = re.compile(r"[\[(]?([a-z][a-z0-9-]*(?:\|[a-zA-Z][a-zA-Z0-9-]*)+)[\])]?")
 
@@ -30,7 +31,8 @@ def hints(commands: Mapping[str, object], skills: Iterable[tuple[str, str]]) -> 
     found: dict[str, CompletionHint] = {}
     for name, known in commands.items():
         usage = str(getattr(known, "usage", ""))
-        found[name] = CompletionHint(name, str(getattr(known, "summary", "")), arguments_of(usage))
+        arguments = (*arguments_of(usage), *_OWN_ARGUMENTS.get(name, ()))
+        found[name] = CompletionHint(name, str(getattr(known, "summary", "")), arguments)
     for name, summary in skills:
         found.setdefault(name, CompletionHint(name, summary))
     found.setdefault("exit", CompletionHint("exit", "Leave"))

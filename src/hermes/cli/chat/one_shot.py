@@ -141,7 +141,7 @@ class _OneQuestion:
         if self._options.output != "text":
             outcome = {name: result[name] for name in ("state", "turn", "event")}
             reason = "" if is_good else answer or result["reason"]
-            spent = {name: result[name] for name in ("model", "tokens") if name in result}
+            spent = {name: result[name] for name in ("model", "tokens", "cost") if name in result}
             self._tell_json({"answer": answer if is_good else "", **outcome, "reason": reason, **spent})
         elif is_good:
             out(answer)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import shutil
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,21 +15,25 @@ from typing import Any, TextIO
 
 from hermes.cli.chat.lines import UNLIMITED, Line
 from hermes.cli.chat.markdown import MarkdownStream, render
+from hermes.cli.chat.mentions import read_mentions
+from hermes.cli.chat.pastes import MIN_LINES
 from hermes.cli.chat.progress import Progress
 from hermes.cli.chat.questions import approval_box
-from hermes.cli.chat.surroundings import LEAVING, SAY_SECONDS, surroundings
+from hermes.cli.chat.replies import closing_line, unseen_of
+from hermes.cli.chat.surroundings import LEAVING, SAY_SECONDS, here, surroundings
 from hermes.cli.chat.theme import uncoloured
 from hermes.cli.support.client import GatewayClient
-from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.support.program_name import as_typed
 from hermes.cli.support.screen import complain
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.i18n.en import Texts
-from hermes.core.i18n.failures import sentence
 from hermes.hosting.terminal import ask, out, write_styled
 
 Ask = Callable[[], str]
 PROMPT = "> "
+PASTE_SECONDS = 0.05  # a person types no second line so soon
+MAX_LINE_BYTES = 65_536
 
 
 class PlainChat:
@@ -55,7 +61,9 @@ class PlainChat:
                 # A fetch that failed is told by the model itself, as the answer to this message.
                 with suppress(GatewayError), Progress() as progress:
                     self._client.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
-            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+            said: dict[str, Any] = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+            if sys.stdin.isatty() and not text.lstrip().startswith("/"):  # over a pipe, an @ is a sign like any other
+                said |= self._mentioned(text)
             result = self._client.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
@@ -65,6 +73,15 @@ class PlainChat:
         except GatewayError as error:
             screen.end()
             complain(error)
+
+    def _mentioned(self, text: str) -> dict[str, Any]:
+        """Files and pictures that a message names, as parts of what is said."""
+        found = read_mentions(text, Path(here() or "."))
+        for name, size in found.added:
+            out("  " + self._words.CHAT_FILE_ADDED.format(name=name, size=f"{size:,} B"), flush=True)
+        for name, reason in found.left_out:
+            out("  " + self._words.CHAT_FILE_LEFT_OUT.format(name=name, reason=reason), flush=True)
+        return {"text": found.text, **({"pictures": list(found.pictures)} if found.pictures else {})}
 
     def _stop(self, screen: PlainScreen) -> None:
         """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
@@ -93,7 +110,7 @@ class PlainScreen:
         match event.get("kind"):
             case "again":  # the gateway changed hands: the rest comes with the next beginning, or whole
                 if self._is_listening:  # told once, however many tries it takes to find the next one
-                    self._line("  (the gateway was restarted; going on)")
+                    self._line(f"  ({self._words.CHAT_RESTARTED})")
                 self._streamed, self._is_listening = "", False
             case "turn":
                 self._is_listening = True
@@ -124,31 +141,20 @@ class PlainScreen:
 
     def end(self, result: Mapping[str, Any] | None = None) -> None:
         self._end_stream()
-        if result is None:
-            return
-        if result["state"] == "queued" and not self._was_told:
-            codes = ", ".join(f"/approve {asked['code']}" for asked in result["approvals"])
-            self._line(f"  (waits in line until you answered: {codes})")
-        elif result["state"] in {"interrupted", "stopped"} and not self._was_told:
-            self._line(f"  ({result['reason'] or result['state']})")
-        elif result["state"] == "lost":
-            self._line(f"✗ {sentence(result['reason'])} Look: {command_name()} logs")
+        if result is not None and (line := closing_line(result, self._words, was_told=self._was_told)):
+            self._line(line)
 
     def _reply(self, text: str) -> None:
         """The delivered answer. What was streamed already is not shown again; what came before it is."""
-        streamed, self._streamed = self._streamed.strip(), ""
-        self._was_told = True
-        if streamed and text.startswith(streamed):
-            if self._stream is not None:
-                self._stream.feed(text.removeprefix(streamed))
-            self._end_stream()
-            return
+        unseen = unseen_of(text, self._streamed)
+        self._streamed, self._was_told = "", True
+        if unseen.after and self._stream is not None:
+            self._stream.feed(unseen.after)
         self._end_stream()
-        if streamed and text.strip().endswith(streamed):
-            if before := text.strip().removesuffix(streamed).strip():
-                self._line(f"  {before}")
-            return
-        self._line(text)
+        if unseen.before:
+            self._line(f"  {unseen.before}")
+        if unseen.whole:
+            self._line(unseen.whole)
 
     def _show_approval(self, event: Mapping[str, Any]) -> None:
         """What would run, to the byte. One of an older gateway is shown as it came."""
@@ -177,9 +183,11 @@ class PlainScreen:
 # Reading what is typed
 
 
-def reader(home: Path) -> Ask:
-    if not sys.stdin.isatty() or os.environ.get("TERM") == "dumb":
+def reader(home: Path, words: Texts = ENGLISH) -> Ask:
+    if not sys.stdin.isatty():
         return _plain_line
+    if os.environ.get("TERM") == "dumb":
+        return _DumbReader(words).read
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
@@ -200,4 +208,30 @@ def reader(home: Path) -> Ask:
 
 
 def _plain_line() -> str:
-    return ask(PROMPT if sys.stdin.isatty() else "")
+    return ask("")
+
+
+class _DumbReader:
+    """Reads lines of a terminal that cannot tell a paste. Many lines that come at once are one message."""
+
+    def __init__(self, words: Texts) -> None:
+        self._words = words
+        self._waiting: deque[str] = deque()
+        self._has_ended = False
+
+    def read(self) -> str:
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._has_ended:
+            raise EOFError
+        lines = [ask(PROMPT)]
+        while select.select([sys.stdin.fileno()], [], [], PASTE_SECONDS)[0]:
+            if not (more := os.read(sys.stdin.fileno(), MAX_LINE_BYTES)):
+                self._has_ended = True
+                break
+            lines += more.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        if len(lines) < MIN_LINES:
+            self._waiting.extend(lines[1:])
+            return lines[0]
+        out(self._words.CHAT_PASTED.format(count=len(lines)), flush=True)
+        return "\n".join(lines)

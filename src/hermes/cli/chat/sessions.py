@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes.cli.chat.lines import EMPTY, Line, StyledText, plain, wrap
+from hermes.cli.chat.lines import EMPTY, UNLIMITED, Line, StyledText, plain, text_of, wrap
 from hermes.cli.chat.markdown import render
 from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.core.i18n.en import Texts
@@ -26,11 +26,16 @@ def picker(found: Sequence[Mapping[str, Any]], words: Texts, now: float) -> Menu
             when = time.strftime("%H:%M", time.localtime(session["updated_at"]))
         platform = platform_of(str(session["key"]))
         note = "  ".join(filter(None, (when, f"{session['lines']} {words.CHAT_LINES}", platform)))
-        preview = tuple(
-            f"{'> ' if said['role'] == 'user' else '  '}{one_line(said['text'], 200)}" for said in session["preview"]
-        )
+        preview = tuple(_preview(said) for said in session["preview"])
         choices.append(MenuChoice(session["id"], one_line(session["title"], 60) or session["id"], "", note, preview))
     return Menu(choices, title=words.CHAT_PICK, is_searched=True)
+
+
+def _preview(said: Mapping[str, Any]) -> str:
+    """The beginning of a message in one line; of an answer its words, without the marks of Markdown."""
+    if said["role"] == "user":
+        return f"> {one_line(said['text'], 200)}"
+    return "  " + one_line(" ".join(text_of(line).strip() for line in render(said["text"], UNLIMITED)), 200)
 
 
 def platform_of(key: str) -> str:
@@ -48,24 +53,34 @@ def conversation(told: Mapping[str, Any], words: Texts, width: int) -> list[Line
     title = printable_line(str(told.get("title") or ""))
     origin = platform_of(str(told.get("key") or ""))
     head = "  ".join(filter(None, (title, words.CHAT_FROM.format(platform=origin) if origin else "")))
-    rule = "── " + (f"{head} " if head else "")
+    rule = f"── {head} " if head else ""
     lines.append(plain(rule + "─" * max(0, min(width, 60) - len(rule)), "rule"))
     for message in told.get("messages", ()):
-        text = str(message["text"])
-        if message["role"] == "user":
-            lines.append(EMPTY)
-            rows = printable(text).splitlines() or [""]
-            for number, row in enumerate(rows[:MAX_SHOWN_LINES]):
-                lead = plain("> " if not number else "  ", "mark")
-                lines += wrap(plain(row.expandtabs(4), "you"), width, lead, plain("  "))
-            if len(rows) > MAX_SHOWN_LINES:
-                lines.append(plain("  " + words.CHAT_MORE_LINES.format(count=len(rows) - MAX_SHOWN_LINES), "dim"))
-            lines.append(EMPTY)
-            continue
+        lines += message_lines(message, words, width)
+    lines.append(EMPTY)
+    return lines
+
+
+def message_lines(message: Mapping[str, Any], words: Texts, width: int) -> list[Line]:
+    """One message of a conversation, with its origin where it was said on another platform."""
+    text = str(message["text"])
+    lines: list[Line] = []
+    if message["role"] != "user":
         if text.strip():
             lines += render(text, width)
         lines += [
             (StyledText("✓ ", "dim"), StyledText(printable_line(name), "dim")) for name in message.get("tools", ())
         ]
+        return lines
+    lines.append(EMPTY)
+    if message.get("platform"):
+        origin = " · ".join(filter(None, (str(message["platform"]), str(message.get("name") or ""))))
+        lines += wrap(plain(words.CHAT_VIA.format(origin=printable_line(origin)), "dim"), width)
+    rows = printable(text).splitlines() or [""]
+    for number, row in enumerate(rows[:MAX_SHOWN_LINES]):
+        lead = plain("> " if not number else "  ", "mark")
+        lines += wrap(plain(row.expandtabs(4), "you"), width, lead, plain("  "))
+    if len(rows) > MAX_SHOWN_LINES:
+        lines.append(plain("  " + words.CHAT_MORE_LINES.format(count=len(rows) - MAX_SHOWN_LINES), "dim"))
     lines.append(EMPTY)
     return lines

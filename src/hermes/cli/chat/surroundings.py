@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import GatewayClient, load_config, outside_platforms
 from hermes.cli.support.program_name import as_typed, command_name
@@ -12,14 +13,18 @@ from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.hosting.terminal import out
+from hermes.hosting.translation import terminal_language, tr
+
+if TYPE_CHECKING:
+    from hermes.config import Config
 
 # A shell is left by the bare words, and nobody means to say them to the agent.
 LEAVING = frozenset({"/exit", "/quit", "/q", "exit", "quit"})
 SAY_SECONDS = 600.0  # of silence, where only request files can be exchanged; else a sign of life comes every 2 s
 
 
-def greet(client: GatewayClient) -> Texts:
-    """Print the first lines of a chat; return its words: in the language of the settings, else of the terminal."""
+def greet(client: GatewayClient) -> tuple[Texts, Config]:
+    """Print the first lines of a chat; return its words (in the language of the settings, else of the terminal)."""
     loaded = load_config(client.home)
     words = words_of(pick(loaded.config.language, "", hint=terminal_language()))
     out(words.BANNER, flush=True)
@@ -28,17 +33,8 @@ def greet(client: GatewayClient) -> Texts:
             note(f"! {as_typed(str(problem))}")
     if client.is_alone and (platforms := ", ".join(outside_platforms(loaded.config))):
         start = f"Start it: {command_name()} gateway run"
-        out(f"Gateway is not running: nobody is answered on {platforms}. {start}", flush=True)
-    return words
-
-
-def terminal_language() -> str:
-    """The language that this terminal is set to; '' where it says none."""
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
-        if value := os.environ.get(name, ""):
-            language = value.partition(".")[0]
-            return "" if language in ("C", "POSIX") else language
-    return ""
+        out(tr(f"Gateway is not running: nobody is answered on {platforms}. {start}"), flush=True)
+    return words, loaded.config
 
 
 def surroundings() -> dict[str, str]:

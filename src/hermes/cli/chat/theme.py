@@ -6,6 +6,7 @@ ground and on a dark one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from hermes.cli.chat.lines import Line
@@ -73,3 +74,13 @@ def uncoloured(line: Line) -> list[tuple[str, str, str]]:
 def fragments(line: Line) -> list[tuple[str, str]]:
     """A line for the prompt, which draws no hyperlinks."""
     return [(prompt_style(piece.style), piece.text) for piece in line]
+
+
+def shows_links(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is one of those known to show hyperlinks."""
+    if environ.get("TERM_PROGRAM") in {"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"}:
+        return True
+    if environ.get("TERM", "") in {"xterm-kitty", "alacritty", "foot", "xterm-ghostty", "contour"}:
+        return True
+    version = environ.get("VTE_VERSION", "")
+    return bool(environ.get("WT_SESSION")) or (version.isdecimal() and int(version) >= 5000)

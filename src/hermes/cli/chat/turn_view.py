@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from hermes.cli.chat import sessions
 from hermes.cli.chat.lines import EMPTY, Line, StyledText, cut, line_width, plain, width_of, wrap
 from hermes.cli.chat.markdown import MarkdownStream, render
-from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.chat.replies import closing_line, unseen_of
+from hermes.cli.support.program_name import as_typed
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
-from hermes.core.i18n.failures import sentence
 from hermes.core.printable import printable, printable_line
 from hermes.core.text import one_line
 
@@ -58,7 +59,9 @@ class TurnView:
         self._lines: list[Line] = []
         self._stream: MarkdownStream | None = None
         self._streamed = ""
+        self._reasoning = ""  # what of it is not shown yet
         self._tools: dict[str, RunningTool] = {}
+        self.has_shown = False
         self._was_told = False
         self._is_listening = True
         self._last_is_tool = False
@@ -77,11 +80,16 @@ class TurnView:
     def handle(self, say: FollowedSay, event: Mapping[str, Any], now: float) -> None:
         if not self._concerns(say, event):
             return
+        if event.get("kind") == "reasoning":
+            if self._is_listening:
+                self._reason(str(event["text"]))
+            return
+        self._end_reasoning()
         match event.get("kind"):
             case "again":
                 if self._is_listening:
                     self._end_stream()
-                    self._add(plain("  (the gateway was restarted; going on)", "dim"))
+                    self._add(plain(f"  ({self._words.CHAT_RESTARTED})", "dim"))
                 self._stream, self._streamed, self._is_listening = None, "", False
                 self._tools.clear()
             case "turn":
@@ -119,6 +127,7 @@ class TurnView:
         if say in self._says:
             self._says.remove(say)
         if not self._says:
+            self._end_reasoning()
             self._end_stream()
             self._streamed = ""
             self._tools.clear()
@@ -126,11 +135,8 @@ class TurnView:
             return
         pending = {asked["code"] for asked in result.get("approvals", ())}
         self.approvals = {code: asked for code, asked in self.approvals.items() if code in pending}
-        state = result["state"]
-        if state in {"interrupted", "stopped"} and not self._was_told:
-            self._add(plain(f"  ({result['reason'] or state})", "dim"))
-        elif state == "lost":
-            self._add(plain(f"✗ {sentence(result['reason'])} Look: {command_name()} logs", "bad"))
+        if line := closing_line(result, self._words, was_told=self._was_told):
+            self._add(plain(line, "bad" if line.startswith("✗") else "dim"))
 
     def complain(self, reason: object) -> None:
         self._end_stream()
@@ -139,11 +145,17 @@ class TurnView:
 
     def show_message(self, text: str) -> None:
         """Show what the person said."""
+        self.has_shown = True
         self._gap()
         for number, line in enumerate(printable(text).splitlines() or [""]):
             lead = plain("> " if not number else "  ", "mark")
             self._lines += wrap(plain(line.expandtabs(4), "you"), self._width, lead, plain("  "))
         self._gap()
+
+    def show_elsewhere(self, said: Mapping[str, Any]) -> None:
+        """Show a message of this conversation that was said, or answered, on another platform."""
+        self._end_stream()
+        self._lines += sessions.message_lines(said, self._words, self._width)
 
     def note(self, text: str, style: str = "dim") -> None:
         for line in printable(text).splitlines():
@@ -183,7 +195,8 @@ class TurnView:
 
     def live(self, now: float, most: int) -> list[Line]:
         """The rows that are not finished, the last ``most`` of them: text, then tools at work."""
-        rows = self._stream.live() if self._stream is not None else []
+        rows = self._reasoning_rows(self._reasoning) if self._reasoning.strip() else []
+        rows += self._stream.live() if self._stream is not None else []
         for tool in self._tools.values():
             rows.append(cut((StyledText("● ", "mark"), *self._tool_pieces(tool, now)), self._width))
             rows += [cut(plain(f"  │ {printable_line(text)}", "dim"), self._width) for text in tool.output]
@@ -218,6 +231,25 @@ class TurnView:
             say is self._says[0] and not any(turn in one.mine for one in self._says if one is not say)
         )
 
+    def _reason(self, text: str) -> None:
+        """Lines of the model's reasoning, shown as soon as they are whole."""
+        self._end_stream()
+        whole, line_end, rest = (self._reasoning + text).rpartition("\n")
+        if line_end and whole.strip():
+            self._gap_after_tools()
+            for line in whole.strip("\n").splitlines():
+                self._lines += self._reasoning_rows(line) if line.strip() else [EMPTY]
+        self._reasoning = rest
+
+    def _end_reasoning(self) -> None:
+        if self._reasoning:
+            self._reason("\n")
+            self._gap()
+
+    def _reasoning_rows(self, text: str) -> list[Line]:
+        lead = plain("┊ ", "dim")
+        return wrap(plain(printable_line(text.expandtabs(4)), "dim"), self._width, lead, lead)
+
     def _delta(self, text: str) -> None:
         if self._stream is None:
             text = text.lstrip("\n")
@@ -236,21 +268,19 @@ class TurnView:
 
     def _reply(self, text: str) -> None:
         """The delivered answer. What was streamed already is not shown again; what came before it is."""
-        streamed, self._streamed = self._streamed.strip(), ""
-        self._was_told = True
-        if streamed and text.startswith(streamed):
-            if self._stream is not None:
-                self._stream.feed(text.removeprefix(streamed))
-            self._end_stream()
-            return
+        unseen = unseen_of(text, self._streamed)
+        self._streamed, self._was_told = "", True
+        if unseen.after and self._stream is not None:
+            self._stream.feed(unseen.after)
+        elif unseen.after.strip():
+            self._lines += self._rendered(unseen.after)
         self._end_stream()
-        if streamed and text.strip().endswith(streamed):
-            if before := text.strip().removesuffix(streamed).strip():
-                self._lines += [self._dimmed(line) for line in self._rendered(before)]
-            return
-        self._gap_after_tools()
-        self._lines += self._rendered(text)
-        self._last_is_tool = False
+        if unseen.before:
+            self._lines += [self._dimmed(line) for line in self._rendered(unseen.before)]
+        if unseen.whole:
+            self._gap_after_tools()
+            self._lines += self._rendered(unseen.whole)
+            self._last_is_tool = False
 
     def _rendered(self, text: str) -> list[Line]:
         return render(text, self._width, has_links=self._has_links)

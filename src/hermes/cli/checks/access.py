@@ -11,6 +11,7 @@ from hermes.cli.support.program_name import command_name
 from hermes.config.providers import env_prefix
 from hermes.core.durations import format_duration
 from hermes.hosting.terminal import err, out, out_json
+from hermes.hosting.translation import tr
 
 NOT_ANSWERED = 1
 
@@ -28,11 +29,11 @@ def run(user: str, *, as_json: bool) -> int:
     if as_json:
         out_json({"user": user, "is_answered": is_answered, "accounts": accounts})
     elif not is_stored:
-        out("Nobody has written here yet: nothing is stored. The gateway makes its store when it first runs.")
+        out(tr("Nobody has written here yet: nothing is stored. The gateway makes its store when it first runs."))
     elif not accounts:
-        err(f"✗ No chat platform is set up. → {command_name()} gateway setup")
+        err(tr(f"✗ No chat platform is set up. → {command_name()} gateway setup"))
     else:
-        out("\n".join(line for one in accounts for line in lines(one, time.time())))
+        out(tr("\n".join(line for one in accounts for line in lines(one, time.time()))))
     return 0 if is_answered else NOT_ANSWERED
 
 

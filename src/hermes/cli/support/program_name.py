@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from hermes.hosting import paths
+from hermes.hosting.translation import tr
 
 _CLONE = Path(__file__).resolve().parents[4]
 _INDENT = 3
@@ -37,7 +38,7 @@ def even_examples(examples: str) -> str:
 
 def _halves(example: str) -> tuple[str, str]:
     command, _, does = example.removeprefix("  ").partition("  ")
-    return command, does.strip()
+    return command, tr(does.strip())
 
 
 def as_typed(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from hermes.core.dataclasses import dataclass
 from hermes.hosting.terminal import ask, ask_hidden, write
+from hermes.hosting.translation import columns, pad, tr
 
 MAX_LABEL_CHARS = 15
 MAX_SHOWN = 12
@@ -42,21 +43,21 @@ class Questions:
         self._forget_typed = forget_typed
 
     def say(self, text: str = "") -> None:
-        write(self._out, text, end="\n", flush=True)
+        write(self._out, tr(text), end="\n", flush=True)
 
     def line(self, label: str, present: str = "") -> str:
         """Ask for a line; Enter keeps ``present``."""
         kept = f" [{present}]" if present else ""
-        return self._answer(self._read, f"{label}{kept}: ") or present
+        return self._answer(self._read, f"{tr(label)}{kept}: ") or present
 
     def secret(self, label: str, present: str = "") -> str:
         """A key or token: not shown while it is typed. '' on Enter: what ``present`` hints at stays."""
         kept = f" [Enter keeps {present}]" if present else " (not shown while you type)"
-        return self._answer(self._read_hidden, f"{label}{kept}: ")
+        return self._answer(self._read_hidden, f"{tr(label)}{tr(kept)}: ")
 
     def yes(self, question: str, *, default: bool) -> bool:
         while True:
-            answer = self._answer(self._read, f"{question} [{'Y/n' if default else 'y/N'}]: ").casefold()
+            answer = self._answer(self._read, f"{tr(question)} [{'Y/n' if default else 'y/N'}]: ").casefold()
             if answer in ("", "y", "yes", "n", "no"):
                 return default if not answer else answer.startswith("y")
             self.say("  y or n, please.")
@@ -64,7 +65,7 @@ class Questions:
     def sure(self, question: str) -> bool:
         """A yes that opens a door: typed after it was asked for, and never by an Enter meant for something else."""
         self._forget_typed()
-        while (answer := self._answer(self._read, f"{question} [y/n]: ").casefold()) not in ("y", "yes", "n", "no"):
+        while (answer := self._answer(self._read, f"{tr(question)} [y/n]: ").casefold()) not in ("y", "yes", "n", "no"):
             self.say("  y or n, please.")
         return answer.startswith("y")
 
@@ -107,10 +108,11 @@ class Questions:
 
     def _list(self, title: str, choices: Sequence[Choice], present: str = "") -> None:
         self.say(title)
-        width = min(max(len(choice.label) for choice in choices), MAX_LABEL_CHARS)
+        width = min(max(columns(tr(choice.label)) for choice in choices), MAX_LABEL_CHARS)
         for number, choice in enumerate(choices, 1):
             mark = "*" if choice.name == present else " "
-            self.say(f" {mark}{number:>2}  {choice.label:<{width}}  {choice.aside}".rstrip())
+            row = f" {mark}{number:>2}  {pad(tr(choice.label), width)}  {tr(choice.aside)}".rstrip()
+            write(self._out, row, end="\n", flush=True)
 
     def _answer(self, read: Callable[[str], str], prompt: str) -> str:
         try:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import sys
 
 from hermes.cli.support.program_name import as_typed
-from hermes.hosting.terminal import err
+from hermes.hosting.terminal import err, out
+from hermes.hosting.translation import tr
+
+
+def say(text: str) -> None:
+    """Print a sentence of ours, in the language of the terminal."""
+    out(tr(text), flush=True)
 
 
 def note(text: str) -> None:
     """A word beside the answer."""
     sys.stdout.flush()
-    err(text)
+    err(tr(text))
 
 
 def complain(reason: object) -> None:
     """Say on stderr what went wrong, with the commands it names as they can be typed here."""
-    err(as_typed(f"✗ {reason}"))
+    err(as_typed(tr(f"✗ {reason}")))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import load_config
 from hermes.cli.support.prompts import Choice, Questions
+from hermes.cli.support.screen import say
 from hermes.cli.wizard.page import wrap
 from hermes.cli.wizard.platform import write
 from hermes.config import EMBEDDED, KNOWN, ProviderConfig
@@ -19,7 +20,6 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
-from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     from hermes.cli.support.connectivity import Reached
@@ -279,7 +279,7 @@ def _tried(
         ask.say(f"  Asking {wanted.provider} / {wanted.model} …")
     result: dict[str, Any] = asyncio.run(model.tried(home, _as_if(loaded, wanted), wanted.provider, wanted.model))
     if result["ok"]:
-        out(f"✓ {wanted.provider} / {wanted.model}, answered in {result['seconds']:.1f} s")
+        say(f"✓ {wanted.provider} / {wanted.model}, answered in {result['seconds']:.1f} s")
         return wanted
     reason = f"{wanted.provider} / {wanted.model}: the {result['failed']}. {result['text']}"
     if ask is None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest
+from hermes.hosting.translation import tr
 
 WIDTH = 78
 
@@ -30,4 +31,9 @@ def describe_left(done: Sequence[str]) -> str:
 
 
 def wrap(text: str) -> str:
+    said = tr(text)
+    if not said.isascii():
+        from hermes.cli.chat import lines
+
+        return "\n".join(lines.text_of(row) for row in lines.wrap(lines.plain(said), WIDTH, others=lines.plain("  ")))
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

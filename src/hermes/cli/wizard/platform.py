@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
-from hermes.cli.support.screen import complain
+from hermes.cli.support.screen import complain, say
 from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
@@ -21,7 +21,8 @@ from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
 from hermes.core.secret import Secret
-from hermes.hosting.terminal import err, out
+from hermes.hosting.terminal import err
+from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     import argparse
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_foreign(home)
     ask = None if args.yes else at_terminal()
     if ask is None and not args.platforms:
-        err(no_terminal(offered()))
+        err(tr(no_terminal(offered())))
         return USAGE_ERROR
     try:
         return set_up(home, args.platforms, flags_of(args), ask, is_started=args.start)
@@ -122,7 +123,7 @@ def set_up(
             done.append(manifest.title)
             follow(home, page, ask, is_started=is_started)
     except (KeyboardInterrupt, LeftError):
-        out(f"\n{describe_left(done)}")
+        say(f"\n{describe_left(done)}")
         return INTERRUPTED
     except MissingError as error:
         complain(f"{error}\n{no_terminal((error.manifest,))}")
@@ -227,9 +228,9 @@ class Wizard:
             ask.say(wrap(f"{manifest.title} needs a package that is not installed yet ({module})."))
         if not self._flags.installs and not (ask is not None and ask.yes("Install it now?", default=True)):
             raise ConfigError(f"{missing_package(manifest, ImportError(name=module))}\n  Nothing was written.")
-        out("  Installing …", flush=True)
+        say("  Installing …")
         install(manifest)
-        out("✓ Installed")
+        say("✓ Installed")
 
     # The account
 
@@ -322,7 +323,7 @@ class Wizard:
             self._ask.say(f"  Asking {self._manifest.title} …")
         tried = describe(self._manifest, self._loaded.config, self._flags.account, typed)
         if not tried.failure:
-            out(f"✓ {tried.name or self._manifest.title}, answered in {tried.seconds:.1f} s")
+            say(f"✓ {tried.name or self._manifest.title}, answered in {tried.seconds:.1f} s")
         return tried
 
     # Who may talk
@@ -393,7 +394,7 @@ class Wizard:
 def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
     """All of it, undisturbed by Ctrl+C, and what hides it from the gateway is said."""
     if not changes:
-        out("  Nothing to change.")
+        say("  Nothing to change.")
         return
     from hermes.config.edit import set_values
     from hermes.store.home import make_home
@@ -402,9 +403,9 @@ def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
     with undisturbed():
         written = set_values(loaded, changes)
     files = ", ".join(sorted({change.file.name for change in written}))
-    out(f"✓ Written to {files}, readable by you alone")
+    say(f"✓ Written to {files}, readable by you alone")
     for note in dict.fromkeys(change.note for change in written if change.note):
-        out(wrap(f"! {note}"))
+        say(wrap(f"! {note}"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hermes.cli.support.account_probe import adapter_parts
 from hermes.cli.support.qr import drawn
-from hermes.cli.support.screen import complain
+from hermes.cli.support.screen import complain, say
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts, Manifest, SignedIn
@@ -52,7 +52,7 @@ class Terminal:
         self.done()
         out()
         out(picture, style=BLACK_ON_WHITE if picture and self._is_live else "")
-        out(f"\n{how}\n", flush=True)
+        say(f"\n{how}\n")
         size = shutil.get_terminal_size()
         below = f"\n\n{how}\n\n".split("\n")
         lines = picture.count("\n") + sum(max(1, -(-len(line) // size.columns)) for line in below)
@@ -60,7 +60,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         self.done()
-        out(text, flush=True)
+        say(text)
         self._replaceable = 0
 
     def progress(self, text: str) -> None:
@@ -156,7 +156,7 @@ def run_and_report(act: Callable[[list[str]], int]) -> int:
         complain(f"{error}\n  Nothing was written.")
         return 1
     except (KeyboardInterrupt, LeftError):
-        out(f"\n{describe_left(done)}")
+        say(f"\n{describe_left(done)}")
         return INTERRUPTED
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import say
 from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.pairing import is_same
 from hermes.hosting.control import client as control
-from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
@@ -31,22 +31,22 @@ def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started:
     """Say what becomes of it: connected within seconds where a gateway runs, or how to start one."""
     if not control.is_running(home):
         if not (is_started or (ask is not None and ask.yes("Start the gateway now?", default=True))):
-            out(f"  The gateway is not running. Start it: {command_name()} gateway run")
+            say(f"  The gateway is not running. Start it: {command_name()} gateway run")
             where = _link(page) or page.name or page.manifest.title
             lines = [f"  Then write to it: {where}"]
             if page.dm_policy is DmPolicy.PAIRING and not _lists_somebody(page):
                 lines.append(f"  It answers with a code: {command_name()} pairing approve {page.manifest.id} CODE")
-            out("\n".join(lines))
+            say("\n".join(lines))
             return
         from hermes.hosting import lifecycle
 
         outcome = lifecycle.start(home, command_name())
-        out(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
+        say(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
     try:
         if _wait_connected(home, page):
             let_in_first_person(home, page, ask)
     except GatewayError as error:
-        out(f"! Written, but the gateway cannot be asked from here: {error}")
+        say(f"! Written, but the gateway cannot be asked from here: {error}")
 
 
 def _wait_connected(home: Path, page: PlatformPage) -> bool:
@@ -56,14 +56,14 @@ def _wait_connected(home: Path, page: PlatformPage) -> bool:
     control.call(home, "config.reload")
     state = _until(lambda: _state_of(home, name), CONNECT_SECONDS)
     if state is None:
-        out(f"! {name} is not connected yet. Look: {command_name()} gateway status")
+        say(f"! {name} is not connected yet. Look: {command_name()} gateway status")
         return False
     if state["state"] == CONNECTED:
-        out(f"✓ {name} is connected")
+        say(f"✓ {name} is connected")
         return True
-    out(f"✗ {name}: {state['state']}. {state['note']}")
+    say(f"✗ {name}: {state['state']}. {state['note']}")
     if state["cure"]:
-        out(f"  → {state['cure']}")
+        say(f"  → {state['cure']}")
     return False
 
 
@@ -100,7 +100,7 @@ def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -
         is_settled = any(one["state"] == "approved" for one in decided)
     if is_settled or ask is None:
         where = _link(page)
-        out(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
+        say(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
         return
     ask.say(f"\nNow say hello to it from your phone: {_link(page) or page.name}")
     ask.say("Waiting for your first message … (Ctrl+C: later)")

@@ -15,6 +15,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.hosting.control import client as control
 from hermes.hosting.terminal import err, out, out_json
+from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.as_json:
         out_json({"account": report.account, "ok": not report.code, **report.facts})
     else:
-        (err if report.code else out)("\n".join(report.lines))
+        (err if report.code else out)(tr("\n".join(report.lines)))
     return report.code
 
 

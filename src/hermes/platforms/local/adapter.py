@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from hermes.core.errors import StoreIsDownError, UnreachableError
+import asyncio
+from pathlib import Path
+
+from hermes.core.errors import RejectedError, StoreIsDownError, UnreachableError
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.messages import Capabilities, InboundMessage, OutboundMessage, Receipt
+from hermes.core.messages import MAX_PICTURE_BYTES, Attachment, Capabilities, InboundMessage, OutboundMessage, Receipt
 from hermes.core.ports import Alive, Emit
 from hermes.platforms.local.hub import LocalHub, Submission
 
@@ -15,7 +18,13 @@ _QUIET_SECONDS = 10.0
 class LocalAdapter:
     """Redelivers in effect: a client whose message was not stored submits it again with the same key."""
 
-    capabilities = Capabilities(text_limit=100_000, edits=True, idempotent_sends=True, edit_pause_seconds=0.05)
+    capabilities = Capabilities(
+        text_limit=100_000,
+        edits=True,
+        idempotent_sends=True,
+        edit_pause_seconds=0.05,
+        download_limit_bytes=MAX_PICTURE_BYTES,
+    )
 
     def __init__(self, hub: LocalHub, account: str, alive: Alive) -> None:
         self._hub = hub
@@ -63,10 +72,16 @@ class LocalAdapter:
             message_id=submitted.key,
             folder=submitted.folder,
             language=submitted.language,
+            attachments=submitted.attachments,
         )
 
     async def send(self, message: OutboundMessage) -> Receipt:
         return self._hub.deliver(message)
+
+    async def fetch(self, attachment: Attachment, into: Path) -> Path:
+        if self._hub.pictures is None:
+            raise RejectedError("no pictures are kept here.")
+        return await asyncio.to_thread(self._hub.pictures.copy, attachment, into)
 
     async def describe(self) -> str:
         return "this machine"

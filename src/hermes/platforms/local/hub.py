@@ -6,11 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import UnreachableError, WindowClosedError
-from hermes.core.messages import OutboundMessage, Receipt
+from hermes.core.messages import Attachment, OutboundMessage, Picture, Receipt
+
+if TYPE_CHECKING:
+    from hermes.platforms.local.media import PictureFolder
 
 MAX_REMEMBERED_SENDS = 1000
 SUBMIT_SECONDS = 10.0
@@ -27,16 +33,29 @@ class Submission:
     stored: asyncio.Future[None]
     folder: str = ""
     language: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class LocalHub:
-    """Built once per process and handed to each new LocalAdapter, so it outlives their restarts."""
+    """Built once per process and handed to each new LocalAdapter, so it outlives their restarts.
 
-    def __init__(self) -> None:
+    Pictures of messages are kept in ``folder``; without one, none are taken.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self._submitted: asyncio.Queue[Submission] = asyncio.Queue()
         self._listeners: dict[str, list[asyncio.Queue[OutboundMessage]]] = {}
         self._receipts = BoundedDict[str, Receipt](MAX_REMEMBERED_SENDS)
         self._count = 0
+
+    @cached_property
+    def pictures(self) -> PictureFolder | None:
+        if self._folder is None:
+            return None
+        from hermes.platforms.local.media import PictureFolder  # with the first picture
+
+        return PictureFolder(self._folder)
 
     async def submit(
         self,
@@ -46,11 +65,15 @@ class LocalHub:
         *,
         folder: str = "",
         language: str = "",
+        pictures: tuple[Picture, ...] = (),
         within_seconds: float = SUBMIT_SECONDS,
     ) -> None:
         """Return once the message is stored. After an error repeat it with the same ``key``: it is taken once."""
+        kept: tuple[Attachment, ...] = ()
+        if pictures and self.pictures is not None:
+            kept = await asyncio.to_thread(self.pictures.keep, key, pictures)
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored, folder, language))
+        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored, folder, language, kept))
         try:
             async with asyncio.timeout(within_seconds):
                 await stored

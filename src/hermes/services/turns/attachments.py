@@ -94,8 +94,10 @@ class Attachments:
         name = safe_name(attachment)
         try:
             path = await self._fetched(target, attachment, folder, tale.words)
-            where = f"{FOLDER}/{tale.ctx.turn_id}/{path.name}"
-            await asyncio.to_thread(_take_in, tale.ctx, path, where)
+            where = one_line(visible(attachment.path), 500)
+            if not where:  # else it stands on this machine, and needs no copy in the workspace
+                where = f"{FOLDER}/{tale.ctx.turn_id}/{path.name}"
+                await asyncio.to_thread(_take_in, tale.ctx, path, where)
         except TimeoutError:
             _failed(tale, name, tale.words.FILE_TOO_SLOW.format(span=tale.words.span(FETCH_SECONDS)))
             _log_not_fetched(target, attachment, f"no answer within {FETCH_SECONDS:.0f} s")

@@ -149,17 +149,23 @@ class ModelCalls:
             format=options.format,
         )
         on_text = self._arrived if options.format is None else self._held_back
-        reply = await ask_model(form.model, request, partial(on_text, work), partial(_noticed, work))
+        reply = await ask_model(
+            form.model, request, partial(on_text, work), partial(_noticed, work), partial(self._reasoned, work)
+        )
         work.spent = Usage(
             work.spent.prompt_tokens + reply.usage.prompt_tokens,
             work.spent.completion_tokens + reply.usage.completion_tokens,
             work.spent.cached_tokens + reply.usage.cached_tokens,
+            work.spent.cost + reply.usage.cost,
         )
         return reply
 
     def _arrived(self, work: RunningTurn, text: str) -> None:
         work.partial += text
         self._parts.bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
+
+    def _reasoned(self, work: RunningTurn, text: str) -> None:
+        self._parts.bus.publish_reasoning(work.turn.lane, work.turn.id, text)
 
     def _held_back(self, work: RunningTurn, text: str) -> None:
         """Whoever asked for a form reads the answer and nothing else: words before a call would break it."""

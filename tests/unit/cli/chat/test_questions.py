@@ -7,6 +7,7 @@ import json
 from hermes.cli.chat.lines import line_width, text_of
 from hermes.cli.chat.menu import Menu, MenuChoice
 from hermes.cli.chat.questions import answer_command, approval_box, approval_menu, clarify_menu
+from hermes.cli.chat.sessions import picker
 from hermes.core.i18n.catalogue import ENGLISH
 
 
@@ -98,3 +99,10 @@ def test_keys_of_a_line_that_is_being_typed_pick_nothing() -> None:
     assert [menu.accepts(now) for now in (10.1, 10.5, 10.7, 11.1, 11.5)] == [False] * 5
     assert menu.accepts(12.1)
     assert menu.accepts(12.2)
+
+
+def test_the_preview_of_a_conversation_shows_words_and_no_marks() -> None:
+    said = [{"role": "user", "text": "a\nb"}, {"role": "assistant", "text": "# Plans\n\n**bold** and `code`"}]
+    found = [{"id": "s_1", "title": "T", "key": "", "lines": 2, "updated_at": 0.0, "preview": said}]
+    rows = [text_of(row) for row in picker(found, ENGLISH, 0.0).rows(79)]
+    assert rows[-2:] == ["  > a b", "    Plans bold and code"]

@@ -149,3 +149,43 @@ def test_times_are_told_as_people_say_them() -> None:
 def test_a_result_without_words_has_none() -> None:
     assert short_result("terminal", "Exit code 0.\n(No output.)") == ""
     assert short_result("read_file", "") == ""
+
+
+def reasoning(text: str) -> dict[str, str]:
+    return {"kind": "reasoning", "text": text, "turn": "t1"}
+
+
+def test_reasoning_stands_dimmed_before_the_answer_line_by_line() -> None:
+    shown, say = view(30)
+    shown.handle(say, reasoning("First I look\nThen I th"), 0.0)
+    assert live(shown) == ["┊ Then I th"]
+    shown.handle(say, reasoning("ink about it for a long while"), 0.0)
+    shown.handle(say, delta("Done."), 0.0)
+    shown.end(say, DONE)
+    taken = shown.take()
+    assert [text_of(line) for line in taken] == [
+        "┊ First I look",
+        "┊ Then I think about it for a",
+        "┊ long while",
+        "",
+        "Done.",
+    ]
+    assert {piece.style for line in taken[:3] for piece in line} == {"dim"}
+
+
+def test_reasoning_of_a_stranger_draws_nothing() -> None:
+    shown, say = view()
+    shown.handle(say, reasoning("a\x1b[2Jb\n"), 0.0)
+    assert not any("\x1b" in line for line in lines(shown))
+
+
+def test_a_message_of_another_platform_is_shown_with_its_origin() -> None:
+    shown, _ = view()
+    shown.show_elsewhere({"role": "user", "text": "**hi**", "platform": "Telegram", "name": "A\x1bnn", "tools": []})
+    shown.show_elsewhere(
+        {"role": "assistant", "text": "**hello**", "platform": "Telegram", "name": "Ann", "tools": ["web"]}
+    )
+    taken = [line for line in lines(shown) if line]
+    assert taken[0].startswith("via Telegram · A")
+    assert taken[1:] == ["> **hi**", "hello", "✓ web"]
+    assert "\x1b" not in taken[0]

@@ -7,8 +7,9 @@ watched, so a client that goes away stops nothing, and one that comes back with 
 from __future__ import annotations
 
 import asyncio
+import binascii
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import field
 from typing import Any
 
@@ -19,10 +20,12 @@ from hermes.core.approval import ApprovalState
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, ChatKind, SessionKey
-from hermes.core.messages import OutboundMessage
+from hermes.core.messages import MAX_PICTURE_BYTES, MAX_PICTURES, OutboundMessage, Picture
 from hermes.core.requests import TurnResult
+from hermes.core.text import one_line
 from hermes.hosting.control.server import Reply
 from hermes.services.events import (
+    ReasoningArrived,
     SegmentEnded,
     TextArrived,
     ToolEnded,
@@ -55,6 +58,8 @@ _OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN}
 _OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 _NOT_WAITED_FOR = frozenset({OutboxKind.PREVIEW, OutboxKind.EDIT})
 
+_News = TurnEvent | ReasoningArrived | OutboundMessage
+
 
 @dataclass(frozen=True, slots=True)
 class MessageProgress:
@@ -76,11 +81,12 @@ class _FollowedMessage:
     chat: str
     key: str
     lane: str
-    news: asyncio.Queue[TurnEvent | OutboundMessage] = field(default_factory=asyncio.Queue)
+    news: asyncio.Queue[_News] = field(default_factory=asyncio.Queue)
     delivered: set[str] = field(default_factory=set)
     turns: set[str] = field(default_factory=set)
     woken: str = ""  # a turn that slept on an approval when this message came
     is_command: bool = False
+    wants_reasoning: bool = False
     event_id: str = ""
     result: TurnResult | None = None  # of the last turn that ended
     running: str = ""  # the call of a tool that runs now
@@ -92,17 +98,31 @@ class SayHandler:
         self._gateway = gateway
 
     async def say(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
-        """``{chat, text, key?, folder?, language?}``. Events on the way; the result says how the message ended."""
+        """``{chat, text, key?, folder?, language?, pictures?, reasoning?}``.
+
+        Events on the way; the result says how the message ended. ``pictures`` is a list of ``{name, path?, data}`` with
+        the data in Base64; ``reasoning`` asks for events with the model's reasoning.
+        """
         chat, text = _text(args, "chat"), _text(args, "text")
         key = str(args.get("key") or new_id("k"))
+        pictures = _pictures(args.get("pictures"))
         said = _FollowedMessage(
-            chat, key, str(SessionKey(LOCAL, ChatKind.DM, chat)), is_command=text.lstrip().startswith("/")
+            chat,
+            key,
+            str(SessionKey(LOCAL, ChatKind.DM, chat)),
+            is_command=text.lstrip().startswith("/"),
+            wants_reasoning=args.get("reasoning") is True,
         )
         try:
             async with asyncio.timeout(MAX_SECONDS), self._watched(said):
                 said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)
                 await self._gateway.hub.submit(
-                    chat, text, key, folder=str(args.get("folder") or ""), language=str(args.get("language") or "")[:20]
+                    chat,
+                    text,
+                    key,
+                    folder=str(args.get("folder") or ""),
+                    language=str(args.get("language") or "")[:20],
+                    pictures=pictures,
                 )
                 stored = await self._gateway.db.read(trace.event_of_key, f"local/local/{key}")
                 said.event_id = stored.id if stored is not None else ""
@@ -123,7 +143,9 @@ class SayHandler:
     @asynccontextmanager
     async def _watched(self, said: _FollowedMessage) -> AsyncIterator[None]:
         """Listen before anything is said, so that nothing is missed."""
-        async with self._gateway.hub.listen(said.chat) as sent:
+        async with self._gateway.hub.listen(said.chat) as sent, AsyncExitStack() as stack:
+            if said.wants_reasoning:
+                stack.enter_context(self._gateway.bus.watch_reasoning(said.news.put_nowait, said.lane))
             forwarding = asyncio.create_task(_forward(sent, said.news), name=f"listen to {said.chat}")
             try:
                 with self._gateway.bus.watch(said.news.put_nowait, said.lane):
@@ -171,7 +193,7 @@ class SayHandler:
             said.output = text
             await reply.event({"kind": "tool_output", "call": said.running, "text": text})
 
-    async def _tell(self, news: TurnEvent | OutboundMessage, said: _FollowedMessage, reply: Reply) -> bool:
+    async def _tell(self, news: _News, said: _FollowedMessage, reply: Reply) -> bool:
         if isinstance(news, OutboundMessage):
             await self._tell_delivered(news, said, reply)
             return True
@@ -181,6 +203,9 @@ class SayHandler:
         match news:
             case TextArrived(text=text, turn_id=turn_id):
                 await reply.event({"kind": "delta", "text": text, "turn": turn_id})
+                return False
+            case ReasoningArrived(text=text, turn_id=turn_id):
+                await reply.event({"kind": "reasoning", "text": text, "turn": turn_id})
                 return False
             case SegmentEnded(turn_id=turn_id):
                 await reply.event({"kind": "segment", "turn": turn_id})
@@ -225,7 +250,7 @@ class SayHandler:
                 await reply.event({"kind": "reply", "text": message.text, "note": note, **name})
 
 
-async def _forward(sent: asyncio.Queue[OutboundMessage], news: asyncio.Queue[TurnEvent | OutboundMessage]) -> None:
+async def _forward(sent: asyncio.Queue[OutboundMessage], news: asyncio.Queue[_News]) -> None:
     while True:
         news.put_nowait(await sent.get())
 
@@ -235,6 +260,21 @@ def _text(args: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise GatewayError(f"say needs a {name}.")
     return value
+
+
+def _pictures(given: Any) -> tuple[Picture, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list) or len(given) > MAX_PICTURES:
+        raise GatewayError(f"At most {MAX_PICTURES} pictures go with one message.")
+    try:
+        read = [(str(one["name"]), binascii.a2b_base64(one["data"]), str(one.get("path") or "")) for one in given]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise GatewayError("A picture has a name, and its data in Base64.") from None
+    for name, data, _ in read:
+        if len(data) > MAX_PICTURE_BYTES:
+            raise GatewayError(f"{one_line(name, 80)} is larger than {MAX_PICTURE_BYTES >> 20} MB.")
+    return tuple(Picture(one_line(name, 80), data, path) for name, data, path in read)
 
 
 # What the store knows
@@ -326,4 +366,4 @@ def _spent(result: TurnResult | None) -> dict[str, Any]:
         return {}
     used = result.usage
     tokens = {"prompt": used.prompt_tokens, "completion": used.completion_tokens, "cached": used.cached_tokens}
-    return {"model": result.model, "tokens": tokens}
+    return {"model": result.model, "tokens": tokens, **({"cost": used.cost} if used.cost else {})}
