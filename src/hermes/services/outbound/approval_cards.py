@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hermes.core import call_text
 from hermes.core.approval import SHARED, ApprovalState, Scope, button_data
+from hermes.core.call_text import TextBlock, literal, shown
+from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
@@ -22,44 +25,99 @@ from hermes.store.approvals import Approval, Question
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
 from hermes.store.turns import tool_calls
+from hermes.store.turns.tool_calls import StoredCall
 
-SHOWN_ARGUMENTS = 2500
-SHOWN_QUESTION = 500
+SHOWN_WHOLE = 4000
+"""Characters of a card that shows all; what is longer is read in a file, whatever a platform takes."""
+SHOWN_HEAD, SHOWN_TAIL = 600, 250
+SHOWN_QUESTION = 300
+SHOWN_WHERE = 200
+MAX_PARTS = 30
+"""Where no file can be sent: the messages that one text may fill."""
 EDIT_SECONDS = 6 * 3600.0
 MAX_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
 
 
-def to_judge(words: Texts, text: str, limit: int) -> str:
-    """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
-    shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
-    more = len(text) - limit
-    return f"{shown}\n{words.APPROVAL_CUT.format(more=more)}" if more > 0 else shown
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a question is about, as text: to the byte, with nothing hidden and nothing out of sight."""
+
+    words: Texts
+    tool: str
+    arguments: str
+    question: str
+    where: str
+
+    @property
+    def blocks(self) -> list[TextBlock]:
+        return call_text.blocks_of(self.tool, self.arguments)
+
+    def whole(self) -> str:
+        """Show all of it, as Markdown."""
+        return self._written(call_text.as_markdown(self.blocks), shown(self.question), shown(self.where))
+
+    def excerpt(self) -> str:
+        """Show how it begins and how it ends; the same while it waits and afterwards."""
+        text = call_text.as_plain_text(self.blocks)
+        more = len(text) - SHOWN_HEAD - SHOWN_TAIL
+        if more > 0:
+            cut = self.words.APPROVAL_CUT.format(more=more)
+            text = f"{text[:SHOWN_HEAD]}\n{cut}\n{text[-SHOWN_TAIL:]}"
+        what = call_text.fenced(call_text.fewer_lines(text))
+        return self._written(what, one_line(self.question, SHOWN_QUESTION), one_line(self.where, SHOWN_WHERE))
+
+    def file_text(self, last_line: str) -> str:
+        """Write all of it for a text file. Its last line is how it is approved."""
+        title = self.words.APPROVAL_FILE_TITLE.format(name=visible(self.tool), where=shown(self.where)).strip()
+        return "\n\n".join((title, call_text.as_plain_text(self.blocks), shown(self.question), last_line)) + "\n"
+
+    def count(self) -> int:
+        return sum(len(block.text) for block in self.blocks)
+
+    def fits(self, how: str, limits: Capabilities) -> bool:
+        """Tell whether one message shows all of it, together with how to answer."""
+        text = f"{self.whole()}\n{how}"
+        room = min(limits.text_limit, SHOWN_WHOLE)
+        return text.count("\n") <= call_text.MAX_LINES and length(text, limits.text_unit) <= room
+
+    def _written(self, what: str, question: str, where: str) -> str:
+        form = self.words.APPROVAL_WHERE if where else self.words.APPROVAL
+        name = visible(self.tool).replace("`", "\u02cb")
+        return form.format(name=name, where=literal(where), what=what, question=literal(question))
 
 
-def render_question(words: Texts, *, name: str, arguments: str, question: str, where: str) -> str:
-    """What is to run, to the byte, and where. The same while it waits and afterwards."""
-    form = words.APPROVAL_WHERE if where else words.APPROVAL
-    return form.format(
-        name=visible(name),
-        where=visible(where),
-        arguments=to_judge(words, arguments, SHOWN_ARGUMENTS),
-        question=to_judge(words, question, SHOWN_QUESTION),
-    )
+def render_ended(words: Texts, approval: Approval, call: StoredCall | None) -> str:
+    """Render what an answered question was about."""
+    tool, arguments = (call.name, call.arguments) if call is not None else ("?", "")
+    card = Card(words, tool, arguments, approval.question, approval.where_run)
+    return card.excerpt() if approval.proof else card.whole()
 
 
 def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
     if question.subject.startswith(SHARED):
         form = words.APPROVAL_ANSWER_SHARED
+    if question.proof:
+        form = words.APPROVAL_DENY
     told = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
     return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
 
 
+def how_at_end(words: Texts, *, proof: str, subject: str) -> str:
+    """Tell how to approve what was too long for a message. Nobody sees this line before the text above it."""
+    form = words.APPROVAL_AT_END_SCOPED if subject else words.APPROVAL_AT_END
+    if subject.startswith(SHARED):
+        form = words.APPROVAL_AT_END_SHARED
+    return form.format(proof=proof)
+
+
 def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
     once = Button(words.APPROVE_BUTTON, button_data(question.id, allow=True))
     deny = Button(words.DENY_BUTTON, button_data(question.id, allow=False))
+    if question.proof:
+        return ((deny,),)
     if not question.subject:
         return ((once, deny),)
     session = Button(words.APPROVE_SESSION_BUTTON, button_data(question.id, allow=True, scope=Scope.SESSION))
@@ -72,6 +130,11 @@ def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
 def name_of_question(approval_id: str, copy: int | None = None) -> str:
     """The outbox name of a question, or of one of its copies: known from the approval alone."""
     return f"ob_{approval_id}" if copy is None else f"ob_{approval_id}_h{copy}"
+
+
+def name_of_whole(name: str) -> str:
+    """The outbox name of the text that did not fit into the question of this name."""
+    return f"{name}_whole"
 
 
 class ApprovalCards:
@@ -88,13 +151,7 @@ class ApprovalCards:
         call = tool_calls.get(tx, approval.tool_call_id)
         person = people.get(tx, approval.asked_of) if approval.asked_of else None
         words = words_of(pick(self._language(), person.language if person is not None else ""))
-        about = render_question(
-            words,
-            name=call.name if call else "?",
-            arguments=call.arguments if call else "",
-            question=approval.question,
-            where=approval.where_run,
-        )
+        about = render_ended(words, approval, call)
         cards = [self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)]
         return [card for card in cards if card is not None]
 
@@ -103,6 +160,8 @@ class ApprovalCards:
         can = self._capabilities(target)
         if row.state in (OutboxState.READY, OutboxState.PARKED):
             outbox.withdraw(tx, row.group_id, reason="answered before it was delivered", now=now)
+        if approval.proof:
+            outbox.withdraw(tx, name_of_whole(row.group_id), reason="answered before it was delivered", now=now)
         has_expired = approval.state == ApprovalState.EXPIRED
         if not has_expired and (can is None or not can.edits):
             return None  # whoever answered is told in their own chat
