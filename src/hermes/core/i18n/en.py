@@ -73,6 +73,25 @@ class Texts:
     LET_IN_NAMED = (
         "You're in, {name}! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
     )
+    OWNER_ASK = (
+        "Is this you, the owner? Only {id} may write to me, and nobody is my owner yet. As the owner your commands run "
+        "on my machine itself and you may approve what touches it; else they stay in a sandbox.\n"
+        "Answer /owner yes or /owner no."
+    )
+    OWNER_YES_BUTTON = "Yes, I am the owner"
+    OWNER_NO_BUTTON = "No"
+    OWNER_CONFIRMED = "You are my owner now. From your next message on, commands run on my machine itself."
+    OWNER_DECLINED = (
+        "All right, I will not ask again; your commands stay in a sandbox. On the machine the owner is named so: "
+        "`hermes people role {id} owner`"
+    )
+    OWNER_ALREADY = "You are my owner."
+    OWNER_ONLY_PRIVATELY = "That is settled in a private chat only."
+    OWNER_AT_MACHINE = (
+        "Only somebody at the machine can say that you are the owner: `hermes people role {id} owner`, or the setting "
+        "`owners` (GATEWAY_OWNERS={id})."
+    )
+    OWNER_USAGE = "/owner yes or /owner no."
     NOT_YOURS_TO_LET_IN = "Letting somebody in takes an admin or the owner."
     MAY_TALK_NOW = "{name} may talk now."
     SENT_AWAY = "{name} was sent away, without a word. They may ask again in an hour."

@@ -18,6 +18,7 @@ SUMMARIES = {
     "history": "这个会话最近的几行",
     "language": "我和你说什么语言",
     "model": "这里由哪个模型回答",
+    "owner": "告诉我你是不是主人",
     "new": "在这里开始新会话",
     "personality": "我在这里是谁",
     "platform": "打开或暂停一个平台",
@@ -143,6 +144,20 @@ class Chinese(Texts):
     SEND_AWAY_BUTTON = "拒绝"
     LET_IN = "欢迎！有事尽管说，/help 看看我会什么。发 /sethome，提醒和通知就会发到这个聊天。"
     LET_IN_NAMED = "欢迎你，{name}！有事尽管说，/help 看看我会什么。发 /sethome，提醒和通知就会发到这个聊天。"
+    OWNER_ASK = (
+        "你就是主人吗？只有 {id} 可以给我发消息，而我还没有主人。主人的命令直接在我所在的机器上运行，"
+        "也可以批准涉及这台机器的事；否则命令只在沙箱里运行。\n请回答 /owner yes 或 /owner no。"
+    )
+    OWNER_YES_BUTTON = "是，我是主人"
+    OWNER_NO_BUTTON = "不是"
+    OWNER_CONFIRMED = "现在你是我的主人了。从你的下一条消息起，命令直接在我所在的机器上运行。"
+    OWNER_DECLINED = "好的，不会再问；你的命令留在沙箱里。在本机上可以这样指定主人：`hermes people role {id} owner`"
+    OWNER_ALREADY = "你就是我的主人。"
+    OWNER_ONLY_PRIVATELY = "这件事只在私聊里决定。"
+    OWNER_AT_MACHINE = (
+        "只有在本机上的人才能指定你是主人：`hermes people role {id} owner`，或者设置 `owners`（GATEWAY_OWNERS={id}）。"
+    )
+    OWNER_USAGE = "/owner yes 或 /owner no。"
     NOT_YOURS_TO_LET_IN = "只有管理员或主人可以放人进来。"
     MAY_TALK_NOW = "{name} 现在可以和我聊天了。"
     SENT_AWAY = "已经悄悄回绝 {name}。一小时后对方可以再来问。"
