@@ -364,7 +364,7 @@ class Builder:
                 yield user_id.strip()
 
     def _owners(self) -> tuple[str, ...]:
-        """The owners as ``platform:id``, ids as the platform writes them. A bare id would be somebody on each platform."""
+        """The owners as ``platform:id``, ids as the platform writes them. A bare id could be anybody."""
         tidy = {manifest.id: manifest.tidy_id for manifest in self._schema.manifests}
         found = []
         for written in self._get("owners"):

@@ -46,7 +46,8 @@ class Class:
     """A class of dangerous commands: what it says to a person, where it matters.
 
     ``in_sandbox``: it is asked about in a sandbox too, since it destroys what the sandbox may write, or acts outside
-    of it; ``in_shared``: in a sandbox whose workspace several people share. ``grantable``: a person may allow it for a session or for good; the others are asked about each time.
+    of it; ``in_shared``: in a sandbox whose workspace several people share. ``grantable``: a person may allow it for a
+    session or for good; the others are asked about each time.
     """
 
     says: Callable[[Texts], str]

@@ -29,6 +29,8 @@ from hermes.store.turns.tool_calls import StoredCall
 
 SHOWN_WHOLE = 4000
 """Characters of a card that shows all; what is longer is read in a file, whatever a platform takes."""
+MAX_ARGUMENTS = 12 * SHOWN_WHOLE
+"""JSON that is longer holds more than a card shows, even if every letter of it is escaped."""
 SHOWN_HEAD, SHOWN_TAIL = 600, 250
 SHOWN_QUESTION = 300
 SHOWN_WHERE = 200
@@ -59,11 +61,15 @@ class Card:
 
     def excerpt(self) -> str:
         """Show how it begins and how it ends; the same while it waits and afterwards."""
-        text = call_text.as_plain_text(self.blocks)
+        blocks = self.blocks
+        text = "\n\n".join(f"{block.label}:\n{block.text}" if block.label else block.text for block in blocks)
         more = len(text) - SHOWN_HEAD - SHOWN_TAIL
         if more > 0:
-            cut = self.words.APPROVAL_CUT.format(more=more)
-            text = f"{text[:SHOWN_HEAD]}\n{cut}\n{text[-SHOWN_TAIL:]}"
+            # Only the ends are spelled out: of megabytes that would take seconds.
+            head, tail = shown(text[: 4 * SHOWN_HEAD])[:SHOWN_HEAD], shown(text[-4 * SHOWN_TAIL :])[-SHOWN_TAIL:]
+            text = f"{head}\n{self.words.APPROVAL_CUT.format(more=more)}\n{tail}"
+        else:
+            text = shown(text)
         what = call_text.fenced(call_text.fewer_lines(text))
         return self._written(what, one_line(self.question, SHOWN_QUESTION), one_line(self.where, SHOWN_WHERE))
 
@@ -77,6 +83,8 @@ class Card:
 
     def fits(self, how: str, limits: Capabilities) -> bool:
         """Tell whether one message shows all of it, together with how to answer."""
+        if len(self.arguments) > MAX_ARGUMENTS:
+            return False
         text = f"{self.whole()}\n{how}"
         room = min(limits.text_limit, SHOWN_WHOLE)
         return text.count("\n") <= call_text.MAX_LINES and length(text, limits.text_unit) <= room

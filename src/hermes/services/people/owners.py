@@ -47,7 +47,9 @@ class OwnerAnswer:
 
 def apply_settings(tx: Tx, owners: tuple[str, ...], person: Person) -> None:
     """Give a person the role that ``owners`` says; take it from somebody who was named there and is no longer."""
-    named = any(f"{one.platform}:{one.user_id}" in owners for one in people.accounts(tx, person.id)) if owners else False
+    named = (
+        any(f"{one.platform}:{one.user_id}" in owners for one in people.accounts(tx, person.id)) if owners else False
+    )
     by = people.owner_by(tx, person.id)
     if named and (by != OwnerBy.CONFIG or person.role != PersonRole.OWNER):
         people.set_owner(tx, person.id, PersonRole.OWNER, OwnerBy.CONFIG)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,16 +10,15 @@ from hermes.agent.toolkit.context import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
 from hermes.core.approval import SHARED, ApprovalState
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.core.keys import Target
 from hermes.core.media import without_files
-from hermes.core.messages import OutboundMessage, Role, ToolCall
+from hermes.core.messages import Role, ToolCall
 from hermes.core.roles import Action, PersonRole, may
-from hermes.core.text import length
 from hermes.core.turn import CallState
 from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
 from hermes.services.outbound.alerts import home_targets
 from hermes.services.outbound.approval_cards import Card
+from hermes.services.outbound.approval_questions import AskedChat, QuestionWriter
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.tool_calls import Calls
 from hermes.services.turns.turn import RunningTurn, TurnServices
@@ -28,13 +26,10 @@ from hermes.store import approvals, outbox
 from hermes.store.approvals import Approval, Question
 from hermes.store.db import Tx
 from hermes.store.ids import new_code, new_id
-from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox import Outgoing
 from hermes.store.turns import steps, tool_calls
 from hermes.store.turns.tool_calls import NewCall, StoredCall
 
-log = logging.getLogger(__name__)
-
-PROOF_CHARS = 8
 ASKED_EACH_TIME = frozenset({"delegate_task"})
 """Tools that hand a task to a turn of its own, where this rule does not hold: a grant would allow every tool."""
 
@@ -52,6 +47,7 @@ class TurnApprovals:
         self._parts = parts
         self._calls = calls
         self._replies = replies
+        self._questions = QuestionWriter(parts.outbox_writer, parts.media)
 
     # Put
 
@@ -83,7 +79,8 @@ class TurnApprovals:
             need.where,
         )
         card = Card(work.words, call.name, call.arguments, question.question, question.where_run)
-        question, outgoing = self._question_rows(work, card, question, seconds)
+        chats = self._asked_chats(work, touches_host=question.touches_host)
+        question, outgoing = self._questions.write(card, question, chats, seconds=seconds, turn_id=work.turn.id)
         own = [row for row in outgoing if row.target == str(work.origin.target)]
         if own:
             question = replace(question, target=own[-1].target, question_id=own[-1].id)
@@ -100,75 +97,15 @@ class TurnApprovals:
         subject = "" if call.name in ASKED_EACH_TIME else f"{SHARED}{call.name}"
         return ApprovalNeed(question, touches_host=may(work.role, Action.APPROVE_HOST), subject=subject)
 
-    def _question_rows(
-        self, work: RunningTurn, card: Card, question: Question, seconds: float
-    ) -> tuple[Question, list[Outgoing]]:
-        """Put the question into its chat, and into the home channels where only an admin may answer it.
-
-        Where one of these chats cannot show all of it in one message, the question gets a proof: the code that stands
-        at the end of the whole text, without which nobody can approve it.
-        """
-        words, writer = work.words, self._parts.outbox_writer
-        is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
-        targets: list[tuple[Target, int | None]] = [(work.origin.target, None)]
+    def _asked_chats(self, work: RunningTurn, *, touches_host: bool) -> list[AskedChat]:
+        """Return the chat that is asked, and the home channels where only an admin may answer."""
+        origin = work.origin.target
+        is_for_admins = touches_host and not may(work.role, Action.APPROVE_HOST)
+        chats = [AskedChat(origin, reply_to=work.turn.reply_to, is_for_admins=is_for_admins)]
         if is_for_admins:
-            homes = [target for target in home_targets(self._parts.config()) if target != work.origin.target]
-            targets += [(target, copy) for copy, target in enumerate(homes[: approval_cards.MAX_COPIES])]
-
-        def how(target: Target, copy: int | None) -> str:
-            return approval_cards.how_to_answer(
-                words,
-                question,
-                seconds=seconds,
-                has_buttons=writer.capabilities(target).buttons,
-                is_for_admins=is_for_admins and copy is None,
-            )
-
-        if not all(card.fits(how(target, copy), writer.capabilities(target)) for target, copy in targets):
-            question = replace(question, proof=new_code(PROOF_CHARS))
-        rows: list[Outgoing] = []
-        for target, copy in targets:
-            name = approval_cards.name_of_question(question.id, copy)
-            about, before = card.whole(), list[Outgoing]()
-            answer = how(target, copy)
-            if question.proof:
-                about, before, answer = self._long_question(work, card, question, target, name, answer)
-            message = OutboundMessage(
-                target,
-                f"{about}\n{answer}",
-                reply_to=work.turn.reply_to if copy is None else "",
-                buttons=approval_cards.buttons(words, question),
-            )
-            rows += [*before, *writer.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)]
-        # Asked after its time, a question could only be answered in vain.
-        return question, [replace(row, expires_at=question.expires_at) for row in rows]
-
-    def _long_question(
-        self, work: RunningTurn, card: Card, question: Question, target: Target, name: str, answer: str
-    ) -> tuple[str, list[Outgoing], str]:
-        """Return an excerpt, the rows that bring the whole text before it, and how to answer.
-
-        The whole text goes out as a file, else as messages; on a platform that takes it in one message it is the card.
-        """
-        words, limits = work.words, self._parts.outbox_writer.capabilities(target)
-        at_end = approval_cards.how_at_end(words, proof=question.proof, subject=question.subject)
-        told = {"count": card.count(), "code": question.code, "file": f"approval-{question.code}.txt"}
-        key, text = approval_cards.name_of_whole(name), card.file_text(at_end)
-        if limits.media:
-            try:
-                rows = self._parts.media.text_file(target, told["file"], text, key=key, turn_id=work.turn.id)
-            except OSError as error:
-                log.warning("Question not written to a file", extra={"turn": work.turn.id, "reason": str(error)})
-            else:
-                return card.excerpt(), rows, f"{words.APPROVAL_LONG_FILE.format(**told)}\n{answer}"
-        whole = f"{words.APPROVAL_LONG_HERE.format(**told)}\n{answer}\n{at_end}"
-        if length(f"{card.whole()}\n{whole}", limits.text_unit) <= limits.text_limit:
-            return card.whole(), [], whole
-        message = OutboundMessage(target, f"{card.whole()}\n{at_end}")
-        parts = self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key)
-        if len(parts) <= approval_cards.MAX_PARTS:
-            return card.excerpt(), parts, f"{words.APPROVAL_LONG_MESSAGES.format(**told)}\n{answer}"
-        return card.excerpt(), [], f"{words.APPROVAL_LONG_ELSEWHERE.format(**told)}\n{answer}"
+            homes = [target for target in home_targets(self._parts.config()) if target != origin]
+            chats += [AskedChat(target, copy) for copy, target in enumerate(homes[: approval_cards.MAX_COPIES])]
+        return chats
 
     def tell(self, work: RunningTurn, new_calls: Sequence[NewCall]) -> None:
         """Send the questions of these calls, now that they are stored, and tell whoever watches."""
