@@ -59,7 +59,9 @@ def blocks_of(tool: str, arguments: str) -> list[TextBlock]:
         if tool == "patch" and (edits := _edits(given.get("edits"))):
             del given["edits"]
             return [*blocks, *_joined(_parts("", given)), *edits]
-        return [*blocks, *_joined(_parts("", given))] or [TextBlock("")]
+        if given:
+            blocks += _joined(_parts("", given))
+        return blocks or [TextBlock("")]
     except (ValueError, RecursionError):  # a model wrote it: shown as it is
         return [TextBlock(arguments)]
 

@@ -50,6 +50,7 @@ def test_a_patch_is_shown_as_lines_that_go_and_lines_that_come() -> None:
         ("", ""),
         ("[" * 100_000, "[" * 100_000),
     ],
+    ids=["lists and objects", "no JSON", "a list", "nothing", "nested too deep"],
 )
 def test_every_other_tool_is_shown_argument_by_argument(arguments: str, text: str) -> None:
     assert as_plain_text(blocks_of("anything", arguments)) == text
