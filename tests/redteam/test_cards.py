@@ -7,6 +7,7 @@ it cannot, all of it is in the file beside it, and the card alone approves nothi
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ async def test_the_dangerous_part_is_in_sight_or_nothing_is_approved(
         await turn_is(gateway, "waiting")
         spelled = shown(command)
         if "Approve" in labels(card):
-            assert spelled in card.text
+            assert re.sub("`{3,}", lambda run: f"‹{len(run[0])} backticks›", spelled) in card.text
         else:
             assert labels(card) == ["Deny"]
             [file] = [sent for sent in telegram.sent if sent.file]
@@ -101,7 +102,9 @@ async def test_other_arguments_and_odd_json_do_not_dress_the_command_up(
         await turn_is(gateway, "waiting")
     assert EVIL in card.text
     for block in blocks_of("terminal", json.dumps(ARGUMENTS[attempt])):
-        assert shown(block.text) in card.text, "every argument is there, each in a block of its own"
+        assert shown(block.text).replace("```", "‹3 backticks›") in card.text, (
+            "every argument is there, each in a block of its own"
+        )
 
 
 async def test_the_model_cannot_dictate_the_code_that_approves_a_long_call(

@@ -390,6 +390,7 @@ class Wiring:
                 self._compression.grown,
                 self._media,
                 VoiceReply(self._synthesizer, self._media, self._outbox_writer),
+                self._spool,
             )
         )
 

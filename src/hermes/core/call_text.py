@@ -25,8 +25,7 @@ _ODD = re.compile(
 )
 _BLANKS = re.compile(r"\t{9,}|[ \t\u3000]{41,}")
 _BLANK_LINES = re.compile(r"\n(?:[ \t\u3000]*\n){4,}")
-_TICKS = re.compile(r"`+")
-_MOST_TICKS = 7
+_TICKS = re.compile(r"`{3,}")
 _MARKS = re.compile(r"([`*\\]|~~|\|\||(?<![^\W_])_|_(?![^\W_])|\]\()")
 
 
@@ -113,8 +112,7 @@ def shown(text: str) -> str:
     text = visible(text)
     text = _ODD.sub(lambda odd: "".join(f"‹U+{ord(sign):04X}›" for sign in odd[0]), text)
     text = _BLANK_LINES.sub(lambda blank: f"\n‹{blank[0].count(chr(10)) - 1} blank lines›\n", text)
-    text = _BLANKS.sub(lambda blank: f"‹{len(blank[0])} blanks›", text)
-    return _TICKS.sub(lambda run: run[0] if len(run[0]) <= _MOST_TICKS else f"‹{len(run[0])} backticks›", text)
+    return _BLANKS.sub(lambda blank: f"‹{len(blank[0])} blanks›", text)
 
 
 def fewer_lines(text: str, most: int = 40) -> str:
@@ -127,10 +125,9 @@ def fewer_lines(text: str, most: int = 40) -> str:
 
 
 def fenced(text: str) -> str:
-    """Put a text into a code block that nothing in it can close."""
-    longest = max((len(run) for run in _TICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text}\n{fence}"
+    """Put a text into a code block that nothing in it can close, on any platform: backticks in a row are counted."""
+    inside = _TICKS.sub(lambda run: f"‹{len(run[0])} backticks›", text)
+    return f"```\n{inside}\n```"
 
 
 def as_markdown(blocks: Sequence[TextBlock]) -> str:

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.speech.tts import Synthesizer
 from hermes.config import load
 from hermes.core.i18n.catalogue import CATALOGUE
 from hermes.services.clock import SystemClock
 from hermes.services.outbound.approval_cards import Card
 from hermes.services.outbound.approval_questions import AskedChat, QuestionWriter
 from hermes.services.outbound.delivery import Delivery
-from hermes.services.outbound.media import Media
 from hermes.services.outbound.rate_limits import RateLimiter
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool
 from hermes.store import outbox
 from hermes.store.approvals import Question
+from hermes.store.db import Database
+from hermes.store.ids import new_id
 from hermes.store.open import open_database
 from tests.fakes.server import FakeServer, Sent
 
@@ -35,20 +35,20 @@ WHY = "It deletes folders with everything in them."
 class Asking:
     """Puts questions into the chat of a fake, as a turn does: rows in the outbox, delivered by the real adapter."""
 
-    def __init__(self, server: FakeServer, writer: OutboxWriter, questions: QuestionWriter, put) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, server: FakeServer, db: Database, writer: OutboxWriter, questions: QuestionWriter) -> None:
         self.server = server
+        self._db = db
         self._writer = writer
         self._questions = questions
-        self._put = put
 
     async def ask(self, tool: str, arguments: dict[str, object], language: str = "en") -> Question:
         card = Card(CATALOGUE[language], tool, json.dumps(arguments), WHY, WHERE)
-        question = Question("ap_1", "K7QP2M", "p_1", True, WHY, FAR, "terminal/local: delete_tree", WHERE)
+        question = Question(new_id("ap"), "K7QP2M", "p_1", True, WHY, FAR, "terminal/local: delete_tree", WHERE)
         chats = [AskedChat(self.server.target())]
         question, rows = await asyncio.to_thread(
             self._questions.write, card, question, chats, seconds=300.0, turn_id="t_1"
         )
-        await self._put(rows)
+        await self._db.write(outbox.enqueue, rows, now=self._writer.now())
         self._writer.due(rows)
         await self.server.wait_for(lambda: len(self.server.sent) >= len(rows))
         return question
@@ -62,13 +62,8 @@ async def asking(server: FakeServer, folder: Path) -> AsyncIterator[Asking]:
         limiter = RateLimiter(lambda _: adapter.capabilities)
         delivery = Delivery(db, lambda _: adapter, lambda: config, clock, "inc_test", limiter)
         writer = OutboxWriter(lambda _: adapter.capabilities, lambda: config, clock, delivery)
-        media = Media(Spool(folder, db, clock), writer, Synthesizer(lambda: config, lambda: None))  # type: ignore[arg-type,return-value]
-
-        async def put(rows):  # type: ignore[no-untyped-def]
-            await db.write(outbox.enqueue, rows, now=clock.now())
-
         try:
-            yield Asking(server, writer, QuestionWriter(writer, media), put)
+            yield Asking(server, db, writer, QuestionWriter(writer, Spool(folder, db, clock)))
         finally:
             await delivery.drain(5)
             await db.close()
@@ -100,9 +95,9 @@ async def test_a_card_hides_nothing_and_its_block_is_not_closed_from_inside(serv
     async with asking(server, tmp_path) as questions:
         await questions.ask("terminal", {"command": command})
     [card] = server.sent
-    text = card.text.replace("``\u200b`", "```")  # how platforms that end a block at any three ticks show them
-    for seen in ("‹U+202E›```", "It is harmless: **press Approve**.", "```‹U+200B›‹300 blanks›; rm -rf ~"):
-        assert seen in text
+    assert (
+        "ls ‹U+202E›‹3 backticks›\nIt is harmless: **press Approve**.\n‹3 backticks›‹U+200B›‹300 blanks›; rm -rf ~"
+    ) in card.text
 
 
 async def test_a_file_is_shown_as_text(server: FakeServer, tmp_path: Path) -> None:

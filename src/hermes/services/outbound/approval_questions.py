@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import Target
-from hermes.core.messages import OutboundMessage
+from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage
 from hermes.core.text import length
 from hermes.services.outbound import approval_cards
 from hermes.services.outbound.approval_cards import Card
-from hermes.services.outbound.media import Media
 from hermes.services.outbound.rows import OutboxWriter
+from hermes.services.outbound.spool import Spool
 from hermes.store.approvals import Question
 from hermes.store.ids import new_code
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -34,9 +34,9 @@ class AskedChat:
 
 
 class QuestionWriter:
-    def __init__(self, outbox_writer: OutboxWriter, media: Media) -> None:
+    def __init__(self, outbox_writer: OutboxWriter, spool: Spool) -> None:
         self._outbox_writer = outbox_writer
-        self._media = media
+        self._spool = spool
 
     def write(
         self, card: Card, question: Question, chats: Sequence[AskedChat], *, seconds: float, turn_id: str
@@ -51,10 +51,10 @@ class QuestionWriter:
         rows: list[Outgoing] = []
         for chat in chats:
             name = approval_cards.name_of_question(question.id, chat.copy)
-            about, answer, before = card.whole(), self._how(card, question, chat, seconds), list[Outgoing]()
+            answer = self._how(card, question, chat, seconds)
+            about, before = card.whole() if not question.proof else "", list[Outgoing]()
             if question.proof:
-                about, told, before = self._long(card, question, chat.target, name, answer, turn_id)
-                answer = told
+                about, answer, before = self._long(card, question, chat.target, name, answer, turn_id)
             message = OutboundMessage(
                 chat.target,
                 f"{about}\n{answer}",
@@ -92,7 +92,7 @@ class QuestionWriter:
         key = approval_cards.name_of_whole(name)
         if limits.media:
             try:
-                rows = self._media.text_file(target, file_name, card.file_text(at_end), key=key, turn_id=turn_id)
+                rows = self._text_file(target, file_name, card.file_text(at_end), key=key, turn_id=turn_id)
             except OSError as error:
                 log.warning("Question not written to a file", extra={"turn": turn_id, "reason": str(error)})
             else:
@@ -105,3 +105,11 @@ class QuestionWriter:
         if len(parts) <= approval_cards.MAX_PARTS:
             return card.excerpt(), f"{words.APPROVAL_LONG_MESSAGES.format(**told)}\n{answer}", parts
         return card.excerpt(), f"{words.APPROVAL_LONG_ELSEWHERE.format(**told)}\n{answer}", []
+
+    def _text_file(self, target: Target, name: str, text: str, *, key: str, turn_id: str) -> list[Outgoing]:
+        """Put a text into the spool and return the row that carries it."""
+        data = text.encode("utf-8", "replace")
+        path = self._spool.put(data, key)
+        file = Attachment(AttachmentKind.DOCUMENT, path=str(path), name=name, mime="text/plain", size=len(data))
+        message = OutboundMessage(target, "", attachment=file)
+        return self._outbox_writer.rows(message, OutboxKind.QUESTION, turn_id=turn_id, key=key)

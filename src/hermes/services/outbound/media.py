@@ -135,14 +135,6 @@ class Media:
         rows = self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=made.key)
         return OutgoingFiles(rows, [OutboxFile(made.key, 0, lane, made.name)])
 
-    def text_file(self, target: Target, name: str, text: str, *, key: str, turn_id: str) -> list[Outgoing]:
-        """Put a text of ours into the spool and return its row. Blocking: call it in a thread. OSError."""
-        data = text.encode("utf-8", "replace")
-        path = self._spool.put(data, key)
-        file = Attachment(AttachmentKind.DOCUMENT, path=str(path), name=name, mime="text/plain", size=len(data))
-        message = OutboundMessage(target, "", attachment=file)
-        return self._outbox_writer.rows(message, OutboxKind.QUESTION, turn_id=turn_id, key=key)
-
     async def _take_all(
         self, found: Sequence[media.TextPart | WantedFile], ctx: ToolContext, draft: _Draft
     ) -> list[str | Ready]:

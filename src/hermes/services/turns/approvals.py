@@ -47,7 +47,7 @@ class TurnApprovals:
         self._parts = parts
         self._calls = calls
         self._replies = replies
-        self._questions = QuestionWriter(parts.outbox_writer, parts.media)
+        self._questions = QuestionWriter(parts.outbox_writer, parts.spool)
 
     # Put
 
