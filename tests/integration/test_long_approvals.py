@@ -11,8 +11,6 @@ from hermes.core.call_text import effect_sha256
 from hermes.core.errors import GatewayError
 from hermes.core.messages import Button
 from hermes.core.roles import PersonRole
-from hermes.hosting.control.handlers.approvals import ApprovalVerbs
-from hermes.hosting.control.server import Reply
 from hermes.servers.api import approvals as api
 from hermes.servers.api.bodies import DecisionBody, decode
 from hermes.servers.api.context import Caller
@@ -25,6 +23,7 @@ from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
+from tests.integration.test_approval_scopes import command_line
 from tests.integration.watching import SECONDS, answered, dangers, make, question, turn_is, until
 
 LONG = "x" * 10_000
@@ -106,20 +105,19 @@ async def test_the_command_line_shows_all_of_it_before_it_takes_a_yes(
 ) -> None:
     async with start() as gateway:
         approval, _, _ = await asked(gateway, telegram, model)
-        verbs, reply = ApprovalVerbs(gateway.db, gateway.approvals), Reply(None, 0)  # type: ignore[arg-type]
-        [listed] = await verbs.listed({}, reply)
+        [listed] = await command_line(gateway, "approvals.list")
         assert listed["is_long"]
         assert approval.proof not in str(listed)
         for name in (approval.code, approval.id):
             with pytest.raises(GatewayError, match="too long"):
-                await verbs.answer({"id": name, "allow": True}, reply)
-        told = await verbs.answer({"id": "all", "allow": True}, reply)
+                await command_line(gateway, "approvals.answer", id=name, allow=True)
+        told = await command_line(gateway, "approvals.answer", id="all", allow=True)
         assert told["answered"] == []
         assert approval.code in told["text"]
-        shown = await verbs.show({"id": approval.code}, reply)
+        shown = await command_line(gateway, "approvals.show", id=approval.code)
         assert LONG in shown["text"]
         code = shown["text"].split()[-1]
-        assert (await verbs.answer({"id": code, "allow": True}, reply))["answered"] == [approval.code]
+        assert (await command_line(gateway, "approvals.answer", id=code, allow=True))["answered"] == [approval.code]
         await answered(telegram, "All done.")
     assert dangers(tmp_path) == [LONG]
 
@@ -131,10 +129,9 @@ async def test_the_api_takes_a_yes_only_with_the_name_of_the_effect_that_it_retu
     async with start() as gateway:
         approval, _, _ = await asked(gateway, telegram, model)
         other = effect_sha256("danger", "{}")
-        for body in ("{}", f'{{"effect_sha256": "{other}"}}', f'{{"effect_sha256": "{approval.code}"}}'):
-            decision = api.read_decision(
-                decode(f'{{"decision": "approve", {body[1:]}'.replace(", }", "}").encode(), DecisionBody)
-            )
+        for proof in (None, other, approval.code):
+            body = {"decision": "approve", "effect_sha256": proof}
+            decision = api.read_decision(decode(body, DecisionBody))
             with pytest.raises(ApiError) as refused:
                 await api.answer(gateway, key, approval, decision)
             assert (refused.value.status, refused.value.code) == (409, "approval_not_read")
@@ -145,7 +142,7 @@ async def test_the_api_takes_a_yes_only_with_the_name_of_the_effect_that_it_retu
         in_list, alone = api.approval_to_dict(seen, key), api.approval_to_dict(seen, key, is_whole=True)
         assert in_list["effect_sha256"] is None or in_list["arguments"] == call.arguments
         assert alone["arguments"] == call.arguments
-        yes = decode(f'{{"approve": true, "effect_sha256": "{alone["effect_sha256"]}"}}'.encode(), DecisionBody)
+        yes = decode({"approve": True, "effect_sha256": alone["effect_sha256"]}, DecisionBody)
         await api.answer(gateway, key, approval, api.read_decision(yes))
         await answered(telegram, "All done.")
     assert dangers(tmp_path) == [LONG]
