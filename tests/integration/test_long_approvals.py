@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes.core.approval import button_data
-from hermes.core.call_text import effect_sha256
 from hermes.core.errors import GatewayError
+from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.messages import Button
 from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals as api

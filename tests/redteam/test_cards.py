@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.call_text import blocks_of, shown
+from hermes.core.markdown.call_text import blocks_of, reveal
 from hermes.core.roles import PersonRole
 from hermes.store import approvals
 from tests.fakes.model import FakeModel, calls_tools
@@ -68,7 +68,7 @@ async def test_the_dangerous_part_is_in_sight_or_nothing_is_approved(
         telegram.user_says("tidy up")
         card = await question(telegram)
         await turn_is(gateway, "waiting")
-        spelled = shown(command)
+        spelled = reveal(command)
         if "Approve" in labels(card):
             assert re.sub("`{3,}", lambda run: f"‹{len(run[0])} backticks›", spelled) in card.text
         else:
@@ -102,7 +102,7 @@ async def test_other_arguments_and_odd_json_do_not_dress_the_command_up(
         await turn_is(gateway, "waiting")
     assert EVIL in card.text
     for block in blocks_of("terminal", json.dumps(ARGUMENTS[attempt])):
-        assert shown(block.text).replace("```", "‹3 backticks›") in card.text, (
+        assert reveal(block.text).replace("```", "‹3 backticks›") in card.text, (
             "every argument is there, each in a block of its own"
         )
 

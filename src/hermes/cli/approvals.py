@@ -90,7 +90,7 @@ def _questions(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def _question(row: Mapping[str, Any]) -> Iterator[str]:
     """What would run, with nothing hidden in it."""
-    from hermes.core.call_text import as_plain_text, blocks_of
+    from hermes.core.markdown.call_text import as_plain_text, blocks_of
     from hermes.core.text import one_line, visible
 
     left = max(0, row["expires_at"] - time.time())

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable
 
 from hermes.config import Config
+from hermes.core.access import OWNER_NO, OWNER_YES
 from hermes.core.approval import read_button
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage, Press
-from hermes.core.owner import read_button as read_owner_button
 from hermes.core.pairing import read_button as read_pairing_button
 from hermes.core.ports import Adapter, AnswersPresses
 from hermes.core.roles import Action, PersonRole, may
@@ -70,7 +70,8 @@ class Presses:
         words = words_for(self._config(), person, press)
         if (decision := read_pairing_button(press.data)) is not None:
             return await self._decide_pairing(person, words, *decision)
-        if (is_owner := read_owner_button(press.data)) is not None:
+        if press.data in (OWNER_YES, OWNER_NO):
+            is_owner = press.data == OWNER_YES
             said = await self._owners.answer(press.session_key, press.sender_id, words, is_owner=is_owner)
             return PressResult(said.text, counts=said.counts)
         button = read_button(press.data)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import AccountKey
 from hermes.core.messages import Cursor
-from hermes.core.owner import OwnerBy
-from hermes.core.roles import PersonRole
+from hermes.core.roles import OwnerBy, PersonRole
 from hermes.store.db import Tx
 
 

@@ -14,7 +14,7 @@ from hermes.config import load
 from hermes.core.i18n.catalogue import CATALOGUE
 from hermes.services.clock import SystemClock
 from hermes.services.outbound.approval_cards import Card
-from hermes.services.outbound.approval_questions import AskedChat, QuestionWriter
+from hermes.services.outbound.approval_questions import QuestionTarget, QuestionWriter
 from hermes.services.outbound.delivery import Delivery
 from hermes.services.outbound.rate_limits import RateLimiter
 from hermes.services.outbound.rows import OutboxWriter
@@ -44,7 +44,7 @@ class Asking:
     async def ask(self, tool: str, arguments: dict[str, object], language: str = "en") -> Question:
         card = Card(CATALOGUE[language], tool, json.dumps(arguments), WHY, WHERE)
         question = Question(new_id("ap"), "K7QP2M", "p_1", True, WHY, FAR, "terminal/local: delete_tree", WHERE)
-        chats = [AskedChat(self.server.target())]
+        chats = [QuestionTarget(self.server.target())]
         question, rows = await asyncio.to_thread(
             self._questions.write, card, question, chats, seconds=300.0, turn_id="t_1"
         )

@@ -10,10 +10,10 @@ from aiohttp import web
 from msgspec import UNSET
 
 from hermes.core.approval import ApprovalState, Scope, may_answer
-from hermes.core.call_text import effect_sha256
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import SessionKey
+from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
 from hermes.core.text import storable

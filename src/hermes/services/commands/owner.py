@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.core.owner import NO, YES
 from hermes.services.commands.base import CommandContext, command
 
-_ANSWERS = {YES: True, "y": True, "是": True, NO: False, "n": False, "否": False, "不是": False}
+_ANSWERS = {"yes": True, "y": True, "是": True, "no": False, "n": False, "否": False, "不是": False}
 
 
 @command("owner", summary="Tell me whether you are the owner", usage="/owner [yes|no]")

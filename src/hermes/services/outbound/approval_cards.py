@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hermes.core import call_text
 from hermes.core.approval import SHARED, ApprovalState, Scope, button_data
-from hermes.core.call_text import TextBlock, literal, shown
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
+from hermes.core.markdown import call_text
+from hermes.core.markdown.call_text import CallPart, literal, reveal
 from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
 from hermes.services.outbound.rows import UNKNOWN_PLATFORM
@@ -52,12 +52,12 @@ class Card:
     where: str
 
     @property
-    def blocks(self) -> list[TextBlock]:
+    def blocks(self) -> list[CallPart]:
         return call_text.blocks_of(self.tool, self.arguments)
 
     def whole(self) -> str:
         """Show all of it, as Markdown."""
-        return self._written(call_text.as_markdown(self.blocks), shown(self.question), shown(self.where))
+        return self._written(call_text.as_markdown(self.blocks), reveal(self.question), reveal(self.where))
 
     def excerpt(self) -> str:
         """Show how it begins and how it ends; the same while it waits and afterwards."""
@@ -66,17 +66,17 @@ class Card:
         more = len(text) - SHOWN_HEAD - SHOWN_TAIL
         if more > 0:
             # Only the ends are spelled out: of megabytes that would take seconds.
-            head, tail = shown(text[: 4 * SHOWN_HEAD])[:SHOWN_HEAD], shown(text[-4 * SHOWN_TAIL :])[-SHOWN_TAIL:]
+            head, tail = reveal(text[: 4 * SHOWN_HEAD])[:SHOWN_HEAD], reveal(text[-4 * SHOWN_TAIL :])[-SHOWN_TAIL:]
             text = f"{head}\n{self.words.APPROVAL_CUT.format(more=more)}\n{tail}"
         else:
-            text = shown(text)
+            text = reveal(text)
         what = call_text.fenced(call_text.fewer_lines(text))
         return self._written(what, one_line(self.question, SHOWN_QUESTION), one_line(self.where, SHOWN_WHERE))
 
     def file_text(self, last_line: str) -> str:
         """Write all of it for a text file. Its last line is how it is approved."""
-        title = self.words.APPROVAL_FILE_TITLE.format(name=visible(self.tool), where=shown(self.where)).strip()
-        return "\n\n".join((title, call_text.as_plain_text(self.blocks), shown(self.question), last_line)) + "\n"
+        title = self.words.APPROVAL_FILE_TITLE.format(name=visible(self.tool), where=reveal(self.where)).strip()
+        return "\n\n".join((title, call_text.as_plain_text(self.blocks), reveal(self.question), last_line)) + "\n"
 
     def count(self) -> int:
         return sum(len(block.text) for block in self.blocks)

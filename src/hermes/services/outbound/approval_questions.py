@@ -24,7 +24,7 @@ PROOF_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class AskedChat:
+class QuestionTarget:
     """A chat that is asked. ``copy`` numbers the home channels; None for the chat of the turn itself."""
 
     target: Target
@@ -39,7 +39,7 @@ class QuestionWriter:
         self._spool = spool
 
     def write(
-        self, card: Card, question: Question, chats: Sequence[AskedChat], *, seconds: float, turn_id: str
+        self, card: Card, question: Question, chats: Sequence[QuestionTarget], *, seconds: float, turn_id: str
     ) -> tuple[Question, list[Outgoing]]:
         """Return the question as it is stored, and its rows. It may write files: call it in a thread.
 
@@ -65,7 +65,7 @@ class QuestionWriter:
         # Asked after its time, a question could only be answered in vain.
         return question, [replace(row, expires_at=question.expires_at) for row in rows]
 
-    def _how(self, card: Card, question: Question, chat: AskedChat, seconds: float) -> str:
+    def _how(self, card: Card, question: Question, chat: QuestionTarget, seconds: float) -> str:
         return approval_cards.how_to_answer(
             card.words,
             question,
@@ -74,7 +74,7 @@ class QuestionWriter:
             is_for_admins=chat.is_for_admins,
         )
 
-    def _shows_all(self, card: Card, question: Question, chat: AskedChat, seconds: float) -> bool:
+    def _shows_all(self, card: Card, question: Question, chat: QuestionTarget, seconds: float) -> bool:
         limits = self._outbox_writer.capabilities(chat.target)
         return card.fits(self._how(card, question, chat, seconds), limits)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from hermes.config import Config
-from hermes.core import owner as rules
+from hermes.core.access import OWNER_NO, OWNER_YES
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
@@ -19,9 +19,8 @@ from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Button, OutboundMessage
-from hermes.core.owner import OwnerBy
 from hermes.core.ports import Clock
-from hermes.core.roles import PersonRole
+from hermes.core.roles import OwnerBy, PersonRole
 from hermes.services.events import EventBus, TurnEnded, TurnEvent
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
@@ -124,8 +123,8 @@ class Owners:
             words.OWNER_ASK.format(id=f"{candidate[0]}:{candidate[1]}"),
             buttons=(
                 (
-                    Button(words.OWNER_YES_BUTTON, rules.button_data(is_owner=True)),
-                    Button(words.OWNER_NO_BUTTON, rules.button_data(is_owner=False)),
+                    Button(words.OWNER_YES_BUTTON, OWNER_YES),
+                    Button(words.OWNER_NO_BUTTON, OWNER_NO),
                 ),
             ),
         )

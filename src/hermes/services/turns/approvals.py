@@ -18,7 +18,7 @@ from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
 from hermes.services.outbound.alerts import home_targets
 from hermes.services.outbound.approval_cards import Card
-from hermes.services.outbound.approval_questions import AskedChat, QuestionWriter
+from hermes.services.outbound.approval_questions import QuestionTarget, QuestionWriter
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.tool_calls import Calls
 from hermes.services.turns.turn import RunningTurn, TurnServices
@@ -79,7 +79,7 @@ class TurnApprovals:
             need.where,
         )
         card = Card(work.words, call.name, call.arguments, question.question, question.where_run)
-        chats = self._asked_chats(work, touches_host=question.touches_host)
+        chats = self._question_targets(work, touches_host=question.touches_host)
         question, outgoing = self._questions.write(card, question, chats, seconds=seconds, turn_id=work.turn.id)
         own = [row for row in outgoing if row.target == str(work.origin.target)]
         if own:
@@ -97,14 +97,14 @@ class TurnApprovals:
         subject = "" if call.name in ASKED_EACH_TIME else f"{SHARED}{call.name}"
         return ApprovalNeed(question, touches_host=may(work.role, Action.APPROVE_HOST), subject=subject)
 
-    def _asked_chats(self, work: RunningTurn, *, touches_host: bool) -> list[AskedChat]:
+    def _question_targets(self, work: RunningTurn, *, touches_host: bool) -> list[QuestionTarget]:
         """Return the chat that is asked, and the home channels where only an admin may answer."""
         origin = work.origin.target
         is_for_admins = touches_host and not may(work.role, Action.APPROVE_HOST)
-        chats = [AskedChat(origin, reply_to=work.turn.reply_to, is_for_admins=is_for_admins)]
+        chats = [QuestionTarget(origin, reply_to=work.turn.reply_to, is_for_admins=is_for_admins)]
         if is_for_admins:
             homes = [target for target in home_targets(self._parts.config()) if target != origin]
-            chats += [AskedChat(target, copy) for copy, target in enumerate(homes[: approval_cards.MAX_COPIES])]
+            chats += [QuestionTarget(target, copy) for copy, target in enumerate(homes[: approval_cards.MAX_COPIES])]
         return chats
 
     def tell(self, work: RunningTurn, new_calls: Sequence[NewCall]) -> None:

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from hermes.core.approval import Scope
-from hermes.core.call_text import effect_sha256
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
+from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import AnswerOutcome, Approvals

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.core.errors import GatewayError
-from hermes.core.owner import OwnerBy
-from hermes.core.roles import PersonRole
+from hermes.core.roles import OwnerBy, PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.people.pairing import Pairings
 from hermes.store import people

@@ -7,25 +7,24 @@ import re
 
 import pytest
 
-from hermes.core import call_text
-from hermes.core.call_text import (
-    TextBlock,
+from hermes.core.markdown import blocks, call_text
+from hermes.core.markdown.call_text import (
+    CallPart,
     as_markdown,
     as_plain_text,
     blocks_of,
     effect_sha256,
     fenced,
     literal,
-    shown,
+    reveal,
 )
-from hermes.core.markdown import blocks
 
 
 def test_a_command_is_shown_as_a_command_and_other_arguments_by_their_names() -> None:
     call = json.dumps({"command": "rm -rf build && ls\necho done", "folder": "src", "timeout": 5})
     assert blocks_of("terminal", call) == [
-        TextBlock("rm -rf build && ls\necho done"),
-        TextBlock("folder: src\ntimeout: 5"),
+        CallPart("rm -rf build && ls\necho done"),
+        CallPart("folder: src\ntimeout: 5"),
     ]
     assert "{" not in as_markdown(blocks_of("terminal", call))
 
@@ -59,7 +58,7 @@ def test_every_other_tool_is_shown_argument_by_argument(arguments: str, text: st
 
 def test_an_argument_of_one_name_that_comes_twice_is_shown_as_it_counts() -> None:
     call = '{"command": "ls", "command": "rm -rf /"}'
-    assert blocks_of("terminal", call) == [TextBlock("rm -rf /")]
+    assert blocks_of("terminal", call) == [CallPart("rm -rf /")]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_an_argument_of_one_name_that_comes_twice_is_shown_as_it_counts() -> Non
     ],
 )
 def test_what_nobody_would_see_is_spelled_out_and_padding_is_counted(hidden: str, text: str) -> None:
-    assert shown(hidden) == text
+    assert reveal(hidden) == text
 
 
 @pytest.mark.parametrize("code", ["```\nOK\n```", "``` ```", "`````", "~~~\nx\n~~~", "a\n````\nb", "`a` ``b``"])
@@ -99,7 +98,7 @@ def test_a_sentence_shows_every_sign_that_markdown_would_swallow(text: str) -> N
 
 
 def test_a_long_padding_takes_no_long_time() -> None:
-    text = shown(("x" + " " * 40 + "\n" * 3) * 20_000)
+    text = reveal(("x" + " " * 40 + "\n" * 3) * 20_000)
     assert len(text) > 500_000
     assert call_text.fewer_lines(text).count("\n") == 40
 

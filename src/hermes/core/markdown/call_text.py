@@ -30,7 +30,7 @@ _MARKS = re.compile(r"([`*\\]|~~|\|\||(?<![^\W_])_|_(?![^\W_])|\]\()")
 
 
 @dataclass(frozen=True, slots=True)
-class TextBlock:
+class CallPart:
     """A part of a call. ``label`` names the argument; '' for the command itself."""
 
     text: str
@@ -42,7 +42,7 @@ def effect_sha256(tool: str, arguments: str) -> str:
     return hashlib.sha256(f"{tool}\n{arguments}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def blocks_of(tool: str, arguments: str) -> list[TextBlock]:
+def blocks_of(tool: str, arguments: str) -> list[CallPart]:
     """Return what a call does, part by part: its command or code first, then every other argument by its name.
 
     Arguments that are no JSON object are returned as they are.
@@ -50,24 +50,24 @@ def blocks_of(tool: str, arguments: str) -> list[TextBlock]:
     try:
         given = json.loads(arguments) if arguments.strip() else {}
         if not isinstance(given, dict):
-            return [TextBlock(arguments)]
+            return [CallPart(arguments)]
         blocks = []
         main = _MAIN.get(tool, "")
         if isinstance(given.get(main), str):
-            blocks.append(TextBlock(given.pop(main)))
+            blocks.append(CallPart(given.pop(main)))
         if tool == "patch" and (edits := _edits(given.get("edits"))):
             del given["edits"]
             return [*blocks, *_joined(_parts("", given)), *edits]
         if given:
             blocks += _joined(_parts("", given))
-        return blocks or [TextBlock("")]
+        return blocks or [CallPart("")]
     except (ValueError, RecursionError):  # a model wrote it: shown as it is
-        return [TextBlock(arguments)]
+        return [CallPart(arguments)]
 
 
-def _parts(name: str, value: Any, depth: int = 0) -> Iterator[TextBlock]:
+def _parts(name: str, value: Any, depth: int = 0) -> Iterator[CallPart]:
     if depth > _DEEPEST:
-        yield TextBlock(json.dumps(value, ensure_ascii=False), name)
+        yield CallPart(json.dumps(value, ensure_ascii=False), name)
     elif isinstance(value, dict) and value:
         for key, each in value.items():
             yield from _parts(f"{name}.{key}" if name else str(key), each, depth + 1)
@@ -75,24 +75,24 @@ def _parts(name: str, value: Any, depth: int = 0) -> Iterator[TextBlock]:
         for number, each in enumerate(value, 1):
             yield from _parts(f"{name} {number}", each, depth + 1)
     else:
-        yield TextBlock(value if isinstance(value, str) else json.dumps(value), name)
+        yield CallPart(value if isinstance(value, str) else json.dumps(value), name)
 
 
-def _joined(parts: Iterator[TextBlock]) -> list[TextBlock]:
+def _joined(parts: Iterator[CallPart]) -> list[CallPart]:
     """Put short arguments on lines of one block; a text of several lines has a block of its own."""
-    blocks: list[TextBlock] = []
+    blocks: list[CallPart] = []
     lines: list[str] = []
     for part in parts:
         if "\n" in part.text or len(part.text) > _SHORT:
-            blocks += [TextBlock("\n".join(lines))] if lines else []
+            blocks += [CallPart("\n".join(lines))] if lines else []
             lines = []
             blocks.append(part)
         else:
             lines.append(f"{one_line(part.label, _LABEL)}: {part.text}")
-    return [*blocks, TextBlock("\n".join(lines))] if lines else blocks
+    return [*blocks, CallPart("\n".join(lines))] if lines else blocks
 
 
-def _edits(edits: Any) -> list[TextBlock]:
+def _edits(edits: Any) -> list[CallPart]:
     """Return the edits of a patch as lines that go (-) and lines that come (+)."""
     if not isinstance(edits, list) or not edits:
         return []
@@ -103,11 +103,11 @@ def _edits(edits: Any) -> list[TextBlock]:
         old, new = edit.pop("old"), edit.pop("new")
         gone, come = [f"- {line}" for line in old.split("\n")], [f"+ {line}" for line in new.split("\n")]
         more = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in edit.items()]
-        blocks.append(TextBlock("\n".join([*gone, *come, *more]), f"edits {number}"))
+        blocks.append(CallPart("\n".join([*gone, *come, *more]), f"edits {number}"))
     return blocks
 
 
-def shown(text: str) -> str:
+def reveal(text: str) -> str:
     """Spell out what a person could not see, and count blanks that would push the rest out of sight."""
     text = visible(text)
     text = _ODD.sub(lambda odd: "".join(f"‹U+{ord(sign):04X}›" for sign in odd[0]), text)
@@ -130,18 +130,20 @@ def fenced(text: str) -> str:
     return f"```\n{inside}\n```"
 
 
-def as_markdown(blocks: Sequence[TextBlock]) -> str:
+def as_markdown(blocks: Sequence[CallPart]) -> str:
     """Write blocks as code blocks, each below its name."""
     parts = []
     for block in blocks:
         label = f"{literal(one_line(block.label, _LABEL))}:\n" if block.label else ""
-        parts.append(f"{label}{fenced(shown(block.text))}")
+        parts.append(f"{label}{fenced(reveal(block.text))}")
     return "\n".join(parts)
 
 
-def as_plain_text(blocks: Sequence[TextBlock]) -> str:
+def as_plain_text(blocks: Sequence[CallPart]) -> str:
     """Write blocks as the lines of a text file."""
-    return "\n\n".join(f"{block.label}:\n{shown(block.text)}" if block.label else shown(block.text) for block in blocks)
+    return "\n\n".join(
+        f"{block.label}:\n{reveal(block.text)}" if block.label else reveal(block.text) for block in blocks
+    )
 
 
 def literal(text: str) -> str:
