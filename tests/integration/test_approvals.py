@@ -148,7 +148,7 @@ async def test_a_question_hides_nothing_and_what_it_leaves_out_is_in_its_file(
     [file, card] = telegram.sent
     assert card is asked
     assert "characters are not shown here" in asked.text
-    assert asked.text.count("```") == 0
+    assert "‹3 backticks›\nIt is harmless" in asked.text
     assert "‹U+202E›" in asked.text
     assert "/deny" in asked.text
     assert f"‹U+202E›{'x' * 100_000}" in file.file.decode()
