@@ -146,7 +146,6 @@ class Texts:
     APPROVAL_AT_END_SHARED = (
         "To approve: /approve {proof}, or /approve {proof} session (no more questions about this tool until /new)"
     )
-    APPROVAL_FILE_TITLE = "{name} {where}"
     APPROVAL_ANSWER = "/approve {code} or /deny {code} [reason]. Good for {span}, then I go on without it."
     APPROVAL_ANSWER_SCOPED = (
         "/approve {code}, /approve {code} session (no more questions of this kind in this session), "

@@ -198,7 +198,6 @@ class Chinese(Texts):
         "同意请发：/approve {proof}，或 /approve {proof} session（本次会话里这类事不再问），或 /approve {proof} always"
     )
     APPROVAL_AT_END_SHARED = "同意请发：/approve {proof}，或 /approve {proof} session（到 /new 为止不再问这个工具）"
-    APPROVAL_FILE_TITLE = "{name} {where}"
     APPROVAL_ANSWER = "/approve {code} 同意，/deny {code} [理由] 拒绝。{span}内有效，过后我就不做这一步了。"
     APPROVAL_ANSWER_SCOPED = (
         "/approve {code} 同意，/approve {code} session 同意且本次会话不再问同类的事，"

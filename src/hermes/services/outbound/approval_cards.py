@@ -75,7 +75,7 @@ class Card:
 
     def file_text(self, last_line: str) -> str:
         """Write all of it for a text file. Its last line is how it is approved."""
-        title = self.words.APPROVAL_FILE_TITLE.format(name=visible(self.tool), where=reveal(self.where)).strip()
+        title = f"{visible(self.tool)} {reveal(self.where)}".strip()
         return "\n\n".join((title, call_text.as_plain_text(self.blocks), reveal(self.question), last_line)) + "\n"
 
     def count(self) -> int:
