@@ -69,6 +69,7 @@ class Owners:
         self._bus = bus
         self._ended: asyncio.Queue[TurnEnded | None] = asyncio.Queue(MOST_WAITING)
         self._judged: tuple[Config, tuple[str, str] | None] | None = None
+        self._settled: tuple[str, str] | None = None  # the person who need not be looked at again
 
     def changed(self) -> None:
         """The settings changed: apply them to everybody."""
@@ -93,30 +94,38 @@ class Owners:
         return self._judged[1]
 
     def _saw(self, event: TurnEvent) -> None:
-        if not isinstance(event, TurnEnded) or (candidate := self._candidate()) is None:
+        if not isinstance(event, TurnEnded) or self._ended.full():
+            return
+        candidate = self._candidate()
+        if candidate is None or candidate == self._settled:
             return
         key = SessionKey.parse(event.lane)
-        if key.kind is ChatKind.DM and key.platform == candidate[0] and not self._ended.full():
+        if key.kind is ChatKind.DM and key.platform == candidate[0]:
             self._ended.put_nowait(event)
 
     async def _ask_after(self, event: TurnEnded) -> None:
         candidate = self._candidate()
-        if candidate is None:
+        if candidate is None or candidate == self._settled:
             return
         try:
-            rows = await self._db.write(self._ask, event, candidate, now=self._clock.now())
+            is_settled, rows = await self._db.write(self._ask, event, candidate, now=self._clock.now())
         except StoreIsDownError as error:  # asked after a later turn
             log.warning("Store is down", extra={"turn": event.turn_id, "reason": str(error)})
             return
+        if is_settled:
+            self._settled = candidate
         self._outbox_writer.due(rows)
 
-    def _ask(self, tx: Tx, event: TurnEnded, candidate: tuple[str, str], *, now: float) -> list[Outgoing]:
-        """Ask once, in the private chat of the one person who may write, while nobody is the owner."""
+    def _ask(self, tx: Tx, event: TurnEnded, candidate: tuple[str, str], *, now: float) -> tuple[bool, list[Outgoing]]:
+        """Ask once, in the private chat of the one person who may write, while nobody is the owner.
+
+        Returns whether this person need not be looked at again, and the rows of the question.
+        """
         turn, person = turns.get(tx, event.turn_id), people.find(tx, *candidate)
-        if turn is None or person is None or turn.person_id != person.id or not _may_become(tx, person):
-            return []
-        if people.owner_by(tx, person.id) != OwnerBy.NEVER_ASKED:
-            return []
+        if turn is None or person is None or turn.person_id != person.id:
+            return False, []
+        if not _may_become(tx, person) or people.owner_by(tx, person.id) != OwnerBy.NEVER_ASKED:
+            return True, []
         words = self._words(person)
         message = OutboundMessage(
             SessionKey.parse(event.lane).target,
@@ -131,7 +140,7 @@ class Owners:
         rows = self._outbox_writer.rows(message, OutboxKind.REPLY, key=_name_of_question(person))
         people.set_owner(tx, person.id, PersonRole(person.role), OwnerBy.ASKED)
         outbox.enqueue(tx, rows, now=now)
-        return rows
+        return True, rows
 
     async def answer(self, key: SessionKey, sender_id: str, words: Texts, *, is_owner: bool) -> OwnerAnswer:
         """Take the answer of the person who wrote it; it counts only while they are the only one on the lists."""
