@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.approval import button_data
+from hermes.core.approval import button_data, effect_sha256
 from hermes.core.errors import GatewayError
-from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.messages import Button
 from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals as api

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from hmac import compare_digest
 
-from hermes.core.approval import ApprovalState, Scope, may_answer, reach_of, was_written_after
+from hermes.core.approval import ApprovalState, Scope, effect_sha256, may_answer, reach_of, was_written_after
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
-from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, PersonRole, may
 from hermes.core.text import one_line, storable

@@ -12,8 +12,8 @@ import pytest
 
 from hermes.config import load
 from hermes.core.i18n.catalogue import CATALOGUE
+from hermes.core.markdown.call_card import Card
 from hermes.services.clock import SystemClock
-from hermes.services.outbound.approval_cards import Card
 from hermes.services.outbound.approval_questions import QuestionTarget, QuestionWriter
 from hermes.services.outbound.delivery import Delivery
 from hermes.services.outbound.rate_limits import RateLimiter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -35,11 +34,6 @@ class CallPart:
 
     text: str
     label: str = ""
-
-
-def effect_sha256(tool: str, arguments: str) -> str:
-    """Return the name of exactly this call: who sends it back has been given the whole of it."""
-    return hashlib.sha256(f"{tool}\n{arguments}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def blocks_of(tool: str, arguments: str) -> list[CallPart]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec import UNSET
 
-from hermes.core.approval import ApprovalState, Scope, may_answer
+from hermes.core.approval import ApprovalState, Scope, effect_sha256, may_answer
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import SessionKey
-from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
 from hermes.core.text import storable

@@ -10,96 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.core.approval import SHARED, ApprovalState, Scope, button_data
-from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
-from hermes.core.markdown import call_text
-from hermes.core.markdown.call_text import CallPart, literal, reveal
 from hermes.core.messages import Button, Capabilities, OutboundMessage
-from hermes.core.text import length, one_line, storable, trim, visible
+from hermes.core.text import length, one_line, storable, trim
 from hermes.services.outbound.rows import UNKNOWN_PLATFORM
 from hermes.store import codec, outbox, people
 from hermes.store.approvals import Approval, Question
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
 from hermes.store.turns import tool_calls
-from hermes.store.turns.tool_calls import StoredCall
 
-SHOWN_WHOLE = 4000
-"""Characters of a card that shows all; what is longer is read in a file, whatever a platform takes."""
-MAX_ARGUMENTS = 12 * SHOWN_WHOLE
-"""JSON that is longer holds more than a card shows, even if every letter of it is escaped."""
-SHOWN_HEAD, SHOWN_TAIL = 600, 250
-SHOWN_QUESTION = 300
-SHOWN_WHERE = 200
-MAX_PARTS = 30
-"""Where no file can be sent: the messages that one text may fill."""
 EDIT_SECONDS = 6 * 3600.0
 MAX_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What a question is about, as text: to the byte, with nothing hidden and nothing out of sight."""
-
-    words: Texts
-    tool: str
-    arguments: str
-    question: str
-    where: str
-
-    @property
-    def blocks(self) -> list[CallPart]:
-        return call_text.blocks_of(self.tool, self.arguments)
-
-    def whole(self) -> str:
-        """Show all of it, as Markdown."""
-        return self._written(call_text.as_markdown(self.blocks), reveal(self.question), reveal(self.where))
-
-    def excerpt(self) -> str:
-        """Show how it begins and how it ends; the same while it waits and afterwards."""
-        blocks = self.blocks
-        text = "\n\n".join(f"{block.label}:\n{block.text}" if block.label else block.text for block in blocks)
-        more = len(text) - SHOWN_HEAD - SHOWN_TAIL
-        if more > 0:
-            # Only the ends are spelled out: of megabytes that would take seconds.
-            head, tail = reveal(text[: 4 * SHOWN_HEAD])[:SHOWN_HEAD], reveal(text[-4 * SHOWN_TAIL :])[-SHOWN_TAIL:]
-            text = f"{head}\n{self.words.APPROVAL_CUT.format(more=more)}\n{tail}"
-        else:
-            text = reveal(text)
-        what = call_text.fenced(call_text.fewer_lines(text))
-        return self._written(what, one_line(self.question, SHOWN_QUESTION), one_line(self.where, SHOWN_WHERE))
-
-    def file_text(self, last_line: str) -> str:
-        """Write all of it for a text file. Its last line is how it is approved."""
-        title = f"{visible(self.tool)} {reveal(self.where)}".strip()
-        return "\n\n".join((title, call_text.as_plain_text(self.blocks), reveal(self.question), last_line)) + "\n"
-
-    def count(self) -> int:
-        return sum(len(block.text) for block in self.blocks)
-
-    def fits(self, how: str, limits: Capabilities) -> bool:
-        """Tell whether one message shows all of it, together with how to answer."""
-        if len(self.arguments) > MAX_ARGUMENTS:
-            return False
-        text = f"{self.whole()}\n{how}"
-        room = min(limits.text_limit, SHOWN_WHOLE)
-        return text.count("\n") <= call_text.MAX_LINES and length(text, limits.text_unit) <= room
-
-    def _written(self, what: str, question: str, where: str) -> str:
-        form = self.words.APPROVAL_WHERE if where else self.words.APPROVAL
-        name = visible(self.tool).replace("`", "\u02cb")
-        return form.format(name=name, where=literal(where), what=what, question=literal(question))
-
-
-def render_ended(words: Texts, approval: Approval, call: StoredCall | None) -> str:
-    """Render what an answered question was about."""
-    tool, arguments = (call.name, call.arguments) if call is not None else ("?", "")
-    card = Card(words, tool, arguments, approval.question, approval.where_run)
-    return card.excerpt() if approval.proof else card.whole()
 
 
 def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
@@ -159,7 +85,11 @@ class ApprovalCards:
         call = tool_calls.get(tx, approval.tool_call_id)
         person = people.get(tx, approval.asked_of) if approval.asked_of else None
         words = words_of(pick(self._language(), person.language if person is not None else ""))
-        about = render_ended(words, approval, call)
+        from hermes.core.markdown.call_card import Card  # no start needs it
+
+        tool, arguments = (call.name, call.arguments) if call is not None else ("?", "")
+        card = Card(words, tool, arguments, approval.question, approval.where_run)
+        about = card.excerpt() if approval.proof else card.whole()
         cards = [self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)]
         return [card for card in cards if card is not None]
 

@@ -1,4 +1,7 @@
-"""Put the question of an approval into chats: one card each, and the whole text before a card that is too short."""
+"""Write the question of an approval: a card for each chat, and the whole text before a card that cannot show it.
+
+Imported with the first question.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from dataclasses import replace
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import Target
+from hermes.core.markdown.call_card import Card
 from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage
 from hermes.core.text import length
 from hermes.services.outbound import approval_cards
-from hermes.services.outbound.approval_cards import Card
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool
 from hermes.store.approvals import Question
@@ -21,6 +24,8 @@ from hermes.store.outbox import OutboxKind, Outgoing
 log = logging.getLogger(__name__)
 
 PROOF_CHARS = 8
+MAX_PARTS = 30
+"""Where no file can be sent: the messages that one text may fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ class QuestionWriter:
             return card.whole(), whole, []
         message = OutboundMessage(target, f"{card.whole()}\n{at_end}")
         parts = self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=key)
-        if len(parts) <= approval_cards.MAX_PARTS:
+        if len(parts) <= MAX_PARTS:
             return card.excerpt(), f"{words.APPROVAL_LONG_MESSAGES.format(**told)}\n{answer}", parts
         return card.excerpt(), f"{words.APPROVAL_LONG_ELSEWHERE.format(**told)}\n{answer}", []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hermes.agent.toolkit.context import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
@@ -17,8 +18,6 @@ from hermes.core.turn import CallState
 from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
 from hermes.services.outbound.alerts import home_targets
-from hermes.services.outbound.approval_cards import Card
-from hermes.services.outbound.approval_questions import QuestionTarget, QuestionWriter
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.tool_calls import Calls
 from hermes.services.turns.turn import RunningTurn, TurnServices
@@ -29,6 +28,9 @@ from hermes.store.ids import new_code, new_id
 from hermes.store.outbox import Outgoing
 from hermes.store.turns import steps, tool_calls
 from hermes.store.turns.tool_calls import NewCall, StoredCall
+
+if TYPE_CHECKING:
+    from hermes.services.outbound.approval_questions import QuestionTarget
 
 ASKED_EACH_TIME = frozenset({"delegate_task"})
 """Tools that hand a task to a turn of its own, where this rule does not hold: a grant would allow every tool."""
@@ -47,7 +49,6 @@ class TurnApprovals:
         self._parts = parts
         self._calls = calls
         self._replies = replies
-        self._questions = QuestionWriter(parts.outbox_writer, parts.spool)
 
     # Put
 
@@ -67,6 +68,9 @@ class TurnApprovals:
         need = self._parts.toolbox.approval(call.name, call.arguments, context, self._among_others(work, call))
         if need is None:
             return NewCall(row_id, call)
+        from hermes.core.markdown.call_card import Card  # no start needs these
+        from hermes.services.outbound.approval_questions import QuestionWriter
+
         seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
         question = Question(
             new_id("ap"),
@@ -78,9 +82,10 @@ class TurnApprovals:
             need.subject,
             need.where,
         )
+        writer = QuestionWriter(self._parts.outbox_writer, self._parts.spool)
         card = Card(work.words, call.name, call.arguments, question.question, question.where_run)
         chats = self._question_targets(work, touches_host=question.touches_host)
-        question, outgoing = self._questions.write(card, question, chats, seconds=seconds, turn_id=work.turn.id)
+        question, outgoing = writer.write(card, question, chats, seconds=seconds, turn_id=work.turn.id)
         own = [row for row in outgoing if row.target == str(work.origin.target)]
         if own:
             question = replace(question, target=own[-1].target, question_id=own[-1].id)
@@ -99,6 +104,8 @@ class TurnApprovals:
 
     def _question_targets(self, work: RunningTurn, *, touches_host: bool) -> list[QuestionTarget]:
         """Return the chat that is asked, and the home channels where only an admin may answer."""
+        from hermes.services.outbound.approval_questions import QuestionTarget
+
         origin = work.origin.target
         is_for_admins = touches_host and not may(work.role, Action.APPROVE_HOST)
         chats = [QuestionTarget(origin, reply_to=work.turn.reply_to, is_for_admins=is_for_admins)]

@@ -13,7 +13,6 @@ from hermes.core.markdown.call_text import (
     as_markdown,
     as_plain_text,
     blocks_of,
-    effect_sha256,
     fenced,
     literal,
     reveal,
@@ -101,8 +100,3 @@ def test_a_long_padding_takes_no_long_time() -> None:
     text = reveal(("x" + " " * 40 + "\n" * 3) * 20_000)
     assert len(text) > 500_000
     assert call_text.fewer_lines(text).count("\n") == 40
-
-
-def test_the_name_of_an_effect_changes_with_every_letter_of_it() -> None:
-    names = {effect_sha256(tool, call) for tool in ("terminal", "danger") for call in ("{}", "{ }", '{"a": 1}')}
-    assert len(names) == 6

@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hermes.core.approval import Scope
+from hermes.core.approval import Scope, effect_sha256
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
-from hermes.core.markdown.call_text import effect_sha256
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import AnswerOutcome, Approvals
-from hermes.services.outbound.approval_cards import Card
 from hermes.store import approvals, grants, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
@@ -139,6 +137,8 @@ def _find(tx: Tx, name: str) -> Approval | None:
 
 
 def _whole(tx: Tx, name: str) -> dict[str, Any] | None:
+    from hermes.core.markdown.call_card import Card
+
     approval = _find(tx, name)
     if approval is None:
         return None
