@@ -120,6 +120,7 @@ class Scene:
             "TELEGRAM_BOT_TOKEN": known["telegram"],
             "TELEGRAM_BASE_URL": self.telegram.url,
             "TELEGRAM_ALLOWED_USERS": str(OWNER),
+            "GATEWAY_OWNERS": "local",
             **UNPACED,
             "OPENAI_API_KEY": known["openai"],
             "OPENAI_API_KEYS": known["openai_more"],

@@ -58,7 +58,7 @@ class Gateway:
         # Scripts are read and asked about; these tests look at what stands behind that question.
         (self.home / "config.yaml").write_text("approvals:\n  mode: 'off'\n")
         (self.home / ".env").write_text(
-            f"TELEGRAM_BOT_TOKEN={telegram.token}\nTELEGRAM_BASE_URL={telegram.url}\nTELEGRAM_ALLOWED_USERS={USER}\n"
+            f"TELEGRAM_BOT_TOKEN={telegram.token}\nTELEGRAM_BASE_URL={telegram.url}\nTELEGRAM_ALLOWED_USERS={USER}\nGATEWAY_OWNERS=local\n"
             f"OPENAI_API_KEY=sk-test-0123456789\nOPENAI_BASE_URL={model.url}\nAPI_SERVER_ENABLED=false\n"
         )
 

@@ -70,7 +70,12 @@ async def test_it_is_found_set_up_spoken_over_and_tested_and_its_removal_costs_o
         monkeypatch.syspath_prepend(str(EXAMPLE / folder))
     seen = tmp_path / "imports"
     async with FakeTelegram() as telegram, resolve_name("fake_pager:FakePager")() as pager:
-        environ = {**telegram.environ, "TELEGRAM_ALLOWED_USERS": "7", "IMPORTS_SEEN": str(seen)}
+        environ = {
+            **telegram.environ,
+            "TELEGRAM_ALLOWED_USERS": "7",
+            "GATEWAY_OWNERS": "local",
+            "IMPORTS_SEEN": str(seen),
+        }
         with ScratchTerminal(tmp_path, scratch, **environ) as terminal:
             offers = await asyncio.to_thread(terminal.hermes, "gateway", "setup")
             assert "gateway setup pager --set base_url=VALUE --token TOKEN" in offers.stderr

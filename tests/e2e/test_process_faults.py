@@ -28,6 +28,7 @@ TOKEN = {
     "TELEGRAM_BOT_TOKEN": "123456:abcdefghijklmnopqrstuvwxyz1234567",
     "TELEGRAM_BASE_URL": "http://127.0.0.1:9",
     "TELEGRAM_ALLOWED_USERS": "7",
+    "GATEWAY_OWNERS": "local",
 }
 
 FRAGILE = """

@@ -41,6 +41,7 @@ async def gateway(
         "TELEGRAM_BASE_URL": telegram.url,
         **UNPACED,
         "TELEGRAM_ALLOWED_USERS": "7",
+        "GATEWAY_OWNERS": "local",
         "OPENAI_API_KEY": "sk-test-0123456789",
         "OPENAI_BASE_URL": model.url,
         "API_SERVER_PORT": "0",

@@ -132,6 +132,8 @@ async def _changes_the_policy(pane: Pane, hermes: str) -> list[str]:
     pane.types(str(ANA))
     await pane.shows("Does it answer in groups?")
     pane.presses("Enter")
+    await pane.shows(f"Is {ANA} you, the owner?")
+    pane.types("y")
     await pane.shows("✓ telegram is connected")
     return pane.lines()
 

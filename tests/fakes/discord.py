@@ -23,7 +23,7 @@ from hermes.core.messages import Button, Capabilities
 from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.discord.wire import CAPABILITIES
-from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent, outside_code
 from tests.fakes.site import Site, keeping
 from tests.fakes.site import session as http_session
 
@@ -941,13 +941,16 @@ def _buttons(rows: list[Json]) -> tuple[tuple[Button, ...], ...]:
 
 def _shown(text: str) -> str:
     """Markdown as people see it, as far as the tests need it."""
-    text = re.sub(r"(?m)^```\w*\n|\n?```$", "", text)
+    return outside_code(text, _unmarked).replace("\u200b", "")
+
+
+def _unmarked(text: str) -> str:
     text = re.sub(r"`([^`\n]+)`", r"\1", text)
     text = re.sub(r"(?m)^#{1,3} ", "", text)
     for mark in (r"\*\*", r"\*", "__", "_", "~~"):
         text = re.sub(rf"(?<![\w\\]){mark}(\S(?:[^\n]*?\S)??){mark}(?!\w)", r"\1", text)
     text = re.sub(r"\[([^\]\n]+)\]\((https?://[^)\s]+)\)", r"\1", text)
-    return re.sub(r"\\([^\w\s])", r"\1", text).replace("\u200b", "")
+    return re.sub(r"\\([^\w\s])", r"\1", text)
 
 
 def _dump(frame: Json) -> str:

@@ -25,7 +25,7 @@ from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.qq.adapter import QQAdapter
 from hermes.platforms.qq.config import QQConfig
-from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent, outside_code
 from tests.fakes.site import Site, keeping, session
 
 Json = dict[str, Any]
@@ -845,10 +845,15 @@ def _raw(body: Json) -> str:
 
 def _shown(text: str) -> str:
     """Markdown as people see it, as far as the tests need it."""
+    return outside_code(text, _unmarked)
+
+
+def _unmarked(text: str) -> str:
     text = re.sub(r"(?m)^```.*\n?", "", text)
     text = re.sub(r"`([^`]+)`", r"\1", text)
     text = re.sub(r"(\*\*|~~)(.+?)\1", r"\2", text)
-    return re.sub(r"(?<!\w)\*(\S[^*\n]*)\*", r"\1", text)
+    text = re.sub(r"(?<![\w\\])\*(\S[^*\n]*)\*", r"\1", text)
+    return re.sub(r"\\([^\w\s])", r"\1", text)
 
 
 def _dump(frame: Json) -> str:

@@ -23,7 +23,7 @@ from hermes.core.messages import Button, Capabilities
 from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.slack.wire import CAPABILITIES
-from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent, outside_code
 from tests.fakes.site import Site, keeping, session
 
 Json = dict[str, Any]
@@ -728,14 +728,17 @@ def _seen(text: str, blocks: Sequence[Json]) -> str:
 
 def _shown(text: str) -> str:
     """mrkdwn as people see it, as far as the tests need it."""
-    text = re.sub(r"(?m)^```\n|\n```$", "", text)
+    text = outside_code(text, _unmarked)
+    text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return text.replace("\u200b", "")
+
+
+def _unmarked(text: str) -> str:
     text = re.sub(r"`([^`\n]+)`", r"\1", text)
     for mark in (r"\*", "_", "~"):
         text = re.sub(rf"(?<![\w{mark}]){mark}(\S[^{mark}\n]*?)(?<=\S){mark}(?![\w{mark}])", r"\1", text)
     text = re.sub(r"<([^<>|@#!]+)\|([^<>]*)>", r"\2", text)
-    text = re.sub(r"<(https?://[^<>]+)>", r"\1", text)
-    text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    return text.replace("\u200b", "")
+    return re.sub(r"<(https?://[^<>]+)>", r"\1", text)
 
 
 def _dump(frame: Json) -> str:

@@ -48,6 +48,7 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
                 "TELEGRAM_BASE_URL": telegram.url,
                 **UNPACED,
                 "TELEGRAM_ALLOWED_USERS": str(USER),
+                "GATEWAY_OWNERS": "local",  # else the only listed person is asked after the first turn
                 "OPENAI_API_KEY": "sk-test-0123456789",
                 "OPENAI_BASE_URL": f"{model.url}",
                 "MESSAGING_CWD": str(tmp_path / "work"),

@@ -136,7 +136,7 @@ async def is_answered(gateway: Gateway, approval_id: str) -> bool:
     return approval is not None and approval.state == "allowed"
 
 
-async def test_a_question_is_one_message_and_hides_nothing(
+async def test_a_question_hides_nothing_and_what_it_leaves_out_is_in_its_file(
     start: Start, telegram: FakeTelegram, model: FakeModel
 ) -> None:
     long = "```\nIt is harmless, /approve it.\u202e" + "x" * 100_000
@@ -145,11 +145,13 @@ async def test_a_question_is_one_message_and_hides_nothing(
         telegram.user_says("do it")
         asked = await question(telegram)
         await turn_is(gateway, "waiting")
-    assert len(telegram.sent) == 1
-    assert "not shown: 97," in asked.text
-    assert asked.text.count("```") == 0
-    assert "‹U+202E›" in asked.text or "u202e" in asked.text
+    [file, card] = telegram.sent
+    assert card is asked
+    assert "characters are not shown here" in asked.text
+    assert "‹3 backticks›\nIt is harmless" in asked.text
+    assert "‹U+202E›" in asked.text
     assert "/deny" in asked.text
+    assert f"‹U+202E›{'x' * 100_000}" in file.file.decode()
 
 
 async def test_a_typed_answer_lets_the_call_run_once(

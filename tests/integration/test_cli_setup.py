@@ -326,8 +326,23 @@ def nothing_yet(tmp_path: Path) -> Loaded:
     return load(tmp_path, {}, tmp_path, (CHATTER,))
 
 
+@pytest.mark.parametrize("typed, owners", [("y", "chatter:@ana"), ("n", None)])
+def test_the_only_id_that_is_let_in_is_asked_about(tmp_path: Path, typed: str, owners: str | None) -> None:
+    person = Typing("bot-1", "xapp-1", "us", "3", "@ana", "1", typed)
+    page = Wizard(nothing_yet(tmp_path), CHATTER, Flags(is_checked=False), person.ask).page()
+    assert "Is @ana you, the owner? [y/n]:" in person.shown
+    assert page.changes.get("owners") == owners
+
+
+def test_where_nobody_can_be_asked_a_flag_names_the_owner(tmp_path: Path) -> None:
+    values = {"token": "bot-1", "app_token": "xapp-1", "region": "us"}
+    flags = Flags(values, "allowlist", "@ana,@ben", is_checked=False, owner="@ben")
+    page = Wizard(nothing_yet(tmp_path), CHATTER, flags, None).page()
+    assert page.changes["owners"] == "chatter:@ben"
+
+
 def test_its_own_questions_are_asked_and_its_own_words_said(tmp_path: Path) -> None:
-    person = Typing("bot-1", "", "xapp-1", "us", "3", "", "@ana,@ben", "2", "g1")
+    person = Typing("bot-1", "", "xapp-1", "us", "3", "", "@ana,@ben", "2", "g1", "1")
     page = Wizard(nothing_yet(tmp_path), CHATTER, Flags(is_checked=False), person.ask).page()
     assert page.changes == {
         "platforms.chatter.token": "bot-1",
@@ -337,7 +352,9 @@ def test_its_own_questions_are_asked_and_its_own_words_said(tmp_path: Path) -> N
         "platforms.chatter.allowed_users": "@ana,@ben",
         "platforms.chatter.group_policy": "allowlist",
         "platforms.chatter.group_allowed_chats": "g1",
+        "owners": "chatter:@ana",
     }
+    assert "Which of them is you, the owner?" in person.shown
     for words in ("── Chatter ─", "  1. Open it.", "Bot token (not shown", "It begins with xapp-.", "Region [eu]:"):
         assert words in person.shown
     assert "A name such as @ana." in person.shown

@@ -15,7 +15,7 @@ from hermes.store import approvals
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
-from tests.integration.watching import a_model_accepts, answered, calls, make, results, transcript, turn_is
+from tests.integration.watching import a_model_accepts, answered, calls, make, question, results, transcript, turn_is
 
 
 def running(mark: str) -> list[str]:
@@ -177,3 +177,22 @@ async def test_a_key_is_not_read_through_a_link_made_by_the_call_before(
     assert (tmp_path / "work" / "door").is_symlink()
     assert "CANARY" not in "".join(results(model))
     assert "effect changed after it was checked or approved" in results(model)[1]
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["a folder for all", "a folder of one's own"])
+async def test_deleting_folders_of_a_shared_workspace_is_asked_about_in_a_sandbox_too(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, is_shared: bool
+) -> None:
+    if (why := bubblewrap.why_not()) and landlock.why_not():
+        pytest.skip(why)
+    model.script([calls_tools(("terminal", {"command": "mkdir -p a/b && rm -rf a; ls"})), "Gone."])
+    async with start(MESSAGING_CWD=str(tmp_path / "work") if is_shared else "") as gateway:
+        await make(gateway, USER, PersonRole.USER)
+        telegram.user_says("tidy up")
+        if is_shared:
+            card = await question(telegram)
+            assert "mkdir -p a/b && rm -rf a; ls" in card.text
+            assert "It deletes folders" in card.text
+            telegram.user_presses(card, "Approve")  # it stays in the sandbox, so whoever was asked may answer
+        await answered(telegram, "Gone.")
+    assert "Exit code 0" in results(model)[0]

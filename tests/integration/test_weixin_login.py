@@ -147,7 +147,7 @@ def wizard(home: Path, weixin: FakeWeixin, *typed: str) -> tuple[Wizard, Typing]
 
 async def test_set_up_offers_the_code_and_asks_for_no_token(weixin: FakeWeixin, tmp_path: Path) -> None:
     scanned(weixin)
-    asking, person = wizard(tmp_path, weixin, "", "", "")
+    asking, person = wizard(tmp_path, weixin, "", "", "", "y")
     out = io.StringIO()
 
     def act() -> PlatformPage:
@@ -157,6 +157,7 @@ async def test_set_up_offers_the_code_and_asks_for_no_token(weixin: FakeWeixin, 
     page = await asyncio.to_thread(act)
     assert page.changes["platforms.weixin.token"] == TOKEN
     assert page.changes["platforms.weixin.allowed_users"] == ANA
+    assert page.changes["owners"] == f"weixin:{ANA}"
     assert page.name == BOT
     assert "Sign in with a QR code? [Y/n]:" in person.shown
     assert "Bot token" not in person.shown

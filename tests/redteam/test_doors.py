@@ -491,6 +491,7 @@ HOSTILE = {
     "HERMES_MODEL": "evil",
     "TELEGRAM_BOT_TOKEN": "666666:hostile-hostile-hostile-hostile",
     "TELEGRAM_ALLOWED_USERS": "666",
+    "GATEWAY_OWNERS": "telegram:666",
     "API_SERVER_HOST": "0.0.0.0",
     "API_SERVER_KEY": "hostile-hostile-hostile-hostile",
     "HERMES_DATABASE_URL": "postgresql://hostile",

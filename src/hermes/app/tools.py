@@ -60,6 +60,7 @@ COMMANDS: tuple[str, ...] = (
     "hermes.services.commands.compress",
     "hermes.services.commands.language",
     "hermes.services.commands.model",
+    "hermes.services.commands.owner",
     "hermes.services.commands.personality",
     "hermes.services.commands.places",
     "hermes.services.commands.reasoning",
@@ -159,6 +160,7 @@ class ToolFactory:
         """
         home = self._home
         workspace = self._config().agent.workspace
+        is_shared = workspace is not None
         if key.platform == LOCAL and role == PersonRole.OWNER and self._may_work_in(folder):
             workspace = Path(folder)
         if workspace is None:
@@ -171,4 +173,5 @@ class ToolFactory:
             forbidden=(home,),
             role=PersonRole(role or PersonRole.GUEST),
             parts=self.parts,
+            is_shared=is_shared,
         )

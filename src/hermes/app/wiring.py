@@ -66,6 +66,7 @@ from hermes.services.outbound.rate_limits import RateLimiter
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool
 from hermes.services.outbound.voice_reply import VoiceReply
+from hermes.services.people.owners import Owners
 from hermes.services.people.pairing import Pairings
 from hermes.services.presses import Presses
 from hermes.services.prompt_context import surroundings_of, today
@@ -195,6 +196,7 @@ class Wiring:
             "compression": self._compression.run,
             "janitor": Janitor(self._db, self._clock, self._checkpoints.sweep, self._spool.sweep).run,
             "alerts": self._alerts.run,
+            "owners": self._owners.run,
             "recall": self._recall.run,
             "terminals": self.terminals.run,
             "skills": self._skills.run,
@@ -238,6 +240,7 @@ class Wiring:
     def _config_changed(self, config: Config) -> None:
         self._supervisor.reconcile()
         self._menus.changed()
+        self._owners.changed()
         if self._toolbox.are_made:  # else it is told when they are
             self._tell_mistakes()
         if config.model.provider == EMBEDDED:
@@ -387,6 +390,7 @@ class Wiring:
                 self._compression.grown,
                 self._media,
                 VoiceReply(self._synthesizer, self._media, self._outbox_writer),
+                self._spool,
             )
         )
 
@@ -460,6 +464,7 @@ class Wiring:
             clock=self._clock,
             lanes=self._lanes,
             approvals=self._approvals,
+            owners=self._owners,
             config=self._config,
             loaded=lambda: self._watch.loaded,
             read_again=self._watch.read_again,
@@ -472,7 +477,7 @@ class Wiring:
     @cached_property
     def _presses(self) -> Presses:
         adapter_of = self._supervisor.adapter_of
-        return Presses(self._db, self._config, self._approvals, self._pairings, self._answers, adapter_of)
+        return Presses(self._db, self._config, self._approvals, self._pairings, self._owners, self._answers, adapter_of)
 
     @cached_property
     def _menus(self) -> Menus:
@@ -485,6 +490,10 @@ class Wiring:
         return Pairings(
             self._db, self._clock, self._outbox_writer, self._home, homes, language, self._ground.news.publish
         )
+
+    @cached_property
+    def _owners(self) -> Owners:
+        return Owners(self._db, self._config, self._clock, self._outbox_writer, self._bus)
 
     @cached_property
     def _notices(self) -> Notices:
@@ -521,6 +530,7 @@ class Wiring:
             judge=judge,
             notices=self._notices,
             actions=self._actions,
+            owners=lambda: self._config().owners,
             on_arrival=self._supervisor.arrived,
             notice_after_seconds=self._setting.pace.told_it_waits_seconds,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes approvals                               list the requests that wait for an answer
+  hermes approvals show K7QP2M                   all of a request that is too long for the list
   hermes approvals approve K7QP2M                allow this one call
   hermes approvals approve K7QP2M --scope always   allow this kind of action from now on
   hermes approvals deny K7QP2M not on a Sunday   the agent is told the reason
@@ -23,8 +24,13 @@ EXAMPLES = """\
   hermes approvals revoke gr_1k4m9x2c7qf4b       revoke a grant: the agent asks again
 """
 
+MAX_LINES = 20
+MAX_LINE = 400
+"""What the list shows of one request."""
+
 VERBS = {
     "list": "list the requests that wait for an answer",
+    "show": "show all of a request; the last line tells how to approve it",
     "approve": "approve a request",
     "deny": "deny a request; the agent is told the reason",
     "grants": "list what is allowed without asking, who allowed it, and when",
@@ -38,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("approve", "deny"):
         added[verb].add_argument("id", metavar="CODE", help="code of the request, or all")
+    added["show"].add_argument("id", metavar="CODE", help="code of the request")
     scopes = ("once", "session", "always")
     added["approve"].add_argument(
         "--scope", choices=scopes, default="once", help="how long the approval counts (default: once)"
@@ -52,6 +59,9 @@ def run(args: argparse.Namespace) -> int:
             case "list":
                 waiting = client.ask("approvals.list")
                 return out_result(waiting, _questions(waiting), as_json=args.as_json)
+            case "show":
+                whole = client.ask("approvals.show", {"id": args.id})
+                return out_result(whole, whole["text"].rstrip(), as_json=args.as_json)
             case "grants":
                 grants = client.ask("grants.list")
                 return out_result(grants, _grants(grants), as_json=args.as_json)
@@ -80,13 +90,19 @@ def _questions(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def _question(row: Mapping[str, Any]) -> Iterator[str]:
     """What would run, with nothing hidden in it."""
+    from hermes.core.markdown.call_text import as_plain_text, blocks_of
     from hermes.core.text import one_line, visible
 
     left = max(0, row["expires_at"] - time.time())
     where = f" {visible(row['where_run'])}" if row["where_run"] else ""
     host = ", touches this machine" if row["touches_host"] else ""
     yield f"{row['code']}  {visible(row['tool'])}{where} for {one_line(row['person'], 40) or 'nobody known'}{host}"
-    yield f"        {visible(row['arguments'])}"
+    lines = as_plain_text(blocks_of(row["tool"], row["arguments"])).split("\n")
+    is_cut = row.get("is_long") or len(lines) > MAX_LINES
+    for line in lines[:MAX_LINES]:
+        yield f"        {line[:MAX_LINE] if is_cut else line}"
+    if is_cut:
+        yield f"        … all of it, and how to approve it: {command_name()} approvals show {row['code']}"
     yield f"        {one_line(row['question'], 300)}"
     yield f"        good for {_span(left)} more; in {row['lane']}"
 

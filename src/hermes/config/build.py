@@ -30,7 +30,7 @@ from hermes.config.setting import Section, declared_by
 from hermes.config.values import Key, looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.chat_pattern import ChatPattern
-from hermes.core.keys import MAIN
+from hermes.core.keys import LOCAL, MAIN
 from hermes.core.lane import DOORS
 from hermes.core.manifest import Manifest
 from hermes.core.secret import Secret
@@ -82,6 +82,7 @@ class Builder:
             model_routes=self._model_routes(),
             terminal=self._terminal(),
             web=self._web(),
+            owners=self._owners(),
         )
 
     def _section(self, of: type[_Section], prefix: KeyPath, **given: Any) -> _Section:
@@ -357,6 +358,26 @@ class Builder:
                 yield user
             elif named == platform:
                 yield user_id
+        for owner in self._get("owners"):
+            named, _, user_id = owner.partition(":")
+            if named == platform and user_id.strip() not in ("", EVERYBODY):
+                yield user_id.strip()
+
+    def _owners(self) -> tuple[str, ...]:
+        """The owners as ``platform:id``, ids as the platform writes them. A bare id could be anybody."""
+        tidy = {manifest.id: manifest.tidy_id for manifest in self._schema.manifests}
+        found = []
+        for written in self._get("owners"):
+            platform, _, user = written.partition(":")
+            if written == LOCAL:
+                found.append(LOCAL)
+            elif platform in tidy and user.strip() and user.strip() != EVERYBODY:
+                found.append(f"{platform}:{tidy[platform](user.strip())}")
+            else:
+                known = ", ".join(sorted(tidy))
+                hint = f"Write platform:id, for example telegram:5550142. Platforms: {known}."
+                self._warn("owners", f"names {written!r}, which is nobody's id on a platform; it is left out.", hint)
+        return tuple(dict.fromkeys(found))
 
     def _check_required(self, manifest: Manifest, name: str, account: AccountConfig) -> None:
         under = f"platforms.{manifest.id}" + ("" if name == MAIN else f".accounts.{name}")

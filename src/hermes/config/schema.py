@@ -11,7 +11,7 @@ from typing import Any, Literal
 from hermes.config.secrets import secrets_within
 from hermes.config.setting import by_name, nothing, proxy_address, section, sections, setting, web_address
 from hermes.config.values import Kind
-from hermes.core.access import AccessPolicy, DmPolicy, GroupPolicy
+from hermes.core.access import AccessPolicy, DmPolicy, GroupPolicy, only_listed
 from hermes.core.chat_pattern import ChatPattern
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import LANGUAGES
@@ -441,6 +441,12 @@ class Config:
     allow_all_users: bool = setting(
         False, "everybody, on every platform", env="GATEWAY_ALLOW_ALL_USERS", at="gateway.allow_all_users"
     )
+    owners: tuple[str, ...] = setting(
+        (),
+        "who owns this gateway, as `telegram:5550142`: their commands run on this machine; `local`: only whoever sits "
+        "at it",
+        env="GATEWAY_OWNERS",
+    )
     agent: AgentConfig = section(AgentConfig)
     sessions: SessionsConfig = section(SessionsConfig)
     delivery: DeliveryConfig = section(DeliveryConfig)
@@ -463,6 +469,16 @@ class Config:
     always_log_local: bool = setting(True, "for jobs, which come later: keep a local copy of what they deliver")
     personalities: Mapping[str, str] = by_name("who the agent is when `/personality NAME` is said", is_prose=True)
     chats: tuple[tuple[ChatPattern, ChatConfig], ...] = sections(ChatConfig, make=tuple)
+
+    def only_user(self) -> tuple[str, str] | None:
+        """Return the platform and id of the only person whom the lists let in, while no owner is named."""
+        accounts = (
+            (platform, account.access)
+            for platform, named in self.platforms.items()
+            for account in named.values()
+            if account.is_mentioned and account.is_ready
+        )
+        return only_listed(self.owners, accounts)
 
     def chat(self, key: SessionKey) -> ChatConfig:
         """What is settled for this chat; a narrower pattern goes before a wider one, field by field."""

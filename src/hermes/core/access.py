@@ -1,12 +1,13 @@
-"""Decide who may talk to the agent, from the configuration alone."""
+"""Decide who may talk to the agent, and who may be its owner, from the configuration alone."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import assert_never
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.keys import ChatKind
+from hermes.core.keys import LOCAL, ChatKind
 from hermes.core.roles import PersonRole
 
 EVERYBODY = "*"
@@ -126,3 +127,27 @@ def _judge_group(policy: AccessPolicy, sender_id: str, chat: str, is_addressed: 
     if policy.group_policy is GroupPolicy.OPEN or is_listed:
         return Allowed()
     return Refused(RefusalReason.NOT_LISTED)
+
+
+# Who is the owner
+
+OWNER_YES, OWNER_NO = "owner:yes", "owner:no"
+"""Data of the buttons below the question whether somebody is the owner."""
+
+
+def only_listed(owners: Collection[str], accounts: Iterable[tuple[str, AccessPolicy]]) -> tuple[str, str] | None:
+    """Return the platform and id of the only person whom the settings let in; None unless there is exactly one.
+
+    Then whoever wrote the id into the settings can only have meant that person. With two ids, with everybody let in
+    or with owners named already, nobody is asked in a chat.
+    """
+    if owners:
+        return None
+    listed: set[tuple[str, str]] = set()
+    for platform, policy in accounts:
+        if platform == LOCAL:
+            continue
+        if policy.allow_all or policy.dm_policy is DmPolicy.OPEN:
+            return None
+        listed |= {(platform, user) for user in policy.allowed_users}
+    return listed.pop() if len(listed) == 1 else None

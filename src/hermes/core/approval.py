@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
@@ -55,6 +56,11 @@ def may_answer(*, asked_of: str, touches_host: bool, person_id: str, role: Perso
 def was_written_after(*, sent_at: float, received_at: float, delivered_at: float | None) -> bool:
     """Tell whether an answer without a code came after its question; the second of the delivery itself counts."""
     return delivered_at is not None and received_at >= delivered_at and sent_at + 1.0 > delivered_at
+
+
+def effect_sha256(tool: str, arguments: str) -> str:
+    """Return the name of exactly this call: who sends it back has been given the whole of it."""
+    return hashlib.sha256(f"{tool}\n{arguments}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # Buttons

@@ -12,6 +12,16 @@ class PersonRole(StrEnum):
     GUEST = "guest"
 
 
+class OwnerBy(StrEnum):
+    """How somebody came to be the owner, or was asked to be. The words are stored."""
+
+    NEVER_ASKED = ""
+    CONFIG = "config"
+    ASKED = "asked"
+    YES = "yes"
+    NO = "no"
+
+
 _RANK = {PersonRole.OWNER: 3, PersonRole.ADMIN: 2, PersonRole.USER: 1, PersonRole.GUEST: 0}
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from hmac import compare_digest
 
-from hermes.core.approval import ApprovalState, Scope, may_answer, reach_of, was_written_after
+from hermes.core.approval import ApprovalState, Scope, effect_sha256, may_answer, reach_of, was_written_after
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
@@ -20,6 +21,7 @@ from hermes.store.grants import Grant
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxState
 from hermes.store.people import Person
+from hermes.store.turns import tool_calls
 from hermes.store.turns.end import CardWriter, no_cards
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,7 @@ class AnswerOutcome(StrEnum):
     UNKNOWN = "unknown"  # there is no such approval
     NOT_YOURS = "not yours"
     TOO_LATE = "too late"
+    UNSEEN = "unseen"  # it was too long to be shown whole, and the answer does not show that it was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Answered:
             return words.ANSWER_NOT_YOURS
         if self.approval is None:
             return words.ANSWER_NO_SUCH
+        if self.answer is AnswerOutcome.UNSEEN:
+            return words.ANSWER_UNSEEN.format(code=self.approval.code)
         match self.approval.state:
             case ApprovalState.ALLOWED:
                 return words.ANSWER_WAS_ALLOWED.format(who=words.reason(one_line(self.approval.answered_by, 60)))
@@ -111,10 +116,12 @@ class Approvals:
         sender_id: str,
         reason: str = "",
         scope: Scope = Scope.ONCE,
+        proof: str = "",
     ) -> Answered:
         """Answer one. Its lane goes on in the same transaction; the loser of a race is told who won.
 
-        A scope beyond this once is kept as a grant, where the thing is of a kind that can be granted.
+        A scope beyond this once is kept as a grant, where the thing is of a kind that can be granted. ``proof`` shows
+        that the whole of a long one was read: the code at its end, or the SHA-256 of its effect.
         """
         answered, targets = await self._db.write(
             self._answer,
@@ -124,6 +131,7 @@ class Approvals:
             sender_id=sender_id,
             reason=storable(reason[:MAX_REASON_CHARS]),
             scope=scope,
+            proof=proof,
             now=self._clock.now(),
         )
         if answered.answer is AnswerOutcome.NOT_YOURS and answered.was_asked:
@@ -147,6 +155,7 @@ class Approvals:
         sender_id: str,
         reason: str,
         scope: Scope,
+        proof: str,
         now: float,
     ) -> tuple[Answered, Sequence[str]]:
         approval = approvals.get(tx, approval_id)
@@ -160,6 +169,8 @@ class Approvals:
             role=PersonRole(person.role),
         ):
             return Answered(AnswerOutcome.NOT_YOURS, approval, was_asked=person.id == approval.asked_of), ()
+        if allow and approval.is_pending and not _has_read(tx, approval, proof):
+            return Answered(AnswerOutcome.UNSEEN, approval), ()
         reach = reach_of(scope, approval.subject) if allow else Scope.ONCE
         who = person.name or (THE_OWNER if platform == LOCAL else person.id)
         taken = approvals.answer(
@@ -176,7 +187,8 @@ class Approvals:
     # Looking
 
     async def find(self, code: str) -> Approval | None:
-        return await self._db.read(approvals.by_code, code.upper())
+        """Return the question with this code, or with this code at the end of its text."""
+        return await self._db.read(_by_either, code.upper())
 
     async def pending(self, lane: str = "") -> list[Approval]:
         """List pending approvals: all, or those of one lane."""
@@ -196,6 +208,21 @@ class Approvals:
     async def revoke(self, grant_id: str, *, platform: str, sender_id: str) -> Grant | None:
         """Revoke a grant. None: no such grant, or not this person's to revoke."""
         return await self._db.write(_revoke, grant_id, platform, sender_id, now=self._clock.now())
+
+
+def _by_either(tx: Tx, code: str) -> Approval | None:
+    return approvals.by_code(tx, code) or approvals.by_proof(tx, code)
+
+
+def _has_read(tx: Tx, approval: Approval, proof: str) -> bool:
+    """Tell whether an answer proves that the whole text was at hand; what one message showed needs no proof."""
+    if not approval.proof:
+        return True
+    call = tool_calls.get(tx, approval.tool_call_id)
+    effect = effect_sha256(call.name, call.arguments) if call is not None else approval.proof
+    return compare_digest(proof.upper().encode(), approval.proof.encode()) or compare_digest(
+        proof.lower().encode(), effect.encode()
+    )
 
 
 def log_refused(session_key: str, platform: str, sender_id: str, approval: str) -> None:

@@ -1,4 +1,4 @@
-"""Act on a pressed button: answer an approval, let a stranger in or refuse."""
+"""Act on a pressed button: answer an approval, let a stranger in or refuse, say who is the owner."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from hermes.config import Config
+from hermes.core.access import OWNER_NO, OWNER_YES
 from hermes.core.approval import read_button
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, PlatformError
@@ -17,6 +18,7 @@ from hermes.core.ports import Adapter, AnswersPresses
 from hermes.core.roles import Action, PersonRole, may
 from hermes.services.approvals import AnswerOutcome, Approvals
 from hermes.services.inbound.answers import Answers, words_for
+from hermes.services.people.owners import Owners
 from hermes.services.people.pairing import Pairings
 from hermes.store import people
 from hermes.store.db import Database
@@ -42,6 +44,7 @@ class Presses:
         config: Callable[[], Config],
         approvals: Approvals,
         pairings: Pairings,
+        owners: Owners,
         answers: Answers,
         adapter_of: Callable[[Target], Adapter | None],
     ) -> None:
@@ -49,6 +52,7 @@ class Presses:
         self._config = config
         self._approvals = approvals
         self._pairings = pairings
+        self._owners = owners
         self._answers = answers
         self._adapter_of = adapter_of
 
@@ -66,6 +70,10 @@ class Presses:
         words = words_for(self._config(), person, press)
         if (decision := read_pairing_button(press.data)) is not None:
             return await self._decide_pairing(person, words, *decision)
+        if press.data in (OWNER_YES, OWNER_NO):
+            is_owner = press.data == OWNER_YES
+            said = await self._owners.answer(press.session_key, press.sender_id, words, is_owner=is_owner)
+            return PressResult(said.text, counts=said.counts)
         button = read_button(press.data)
         if button is None:
             return PressResult(words.OLD_BUTTON)

@@ -16,7 +16,8 @@ MAX_LISTED = 200
 class Question:
     """What is asked. ``subject`` is what a grant would be for; ``target`` and ``question_id`` say where it is put.
 
-    ``session_id`` is filled in when it is stored: the session a grant would be given for.
+    ``session_id`` is filled in when it is stored: the session a grant would be given for. ``proof`` is the code at the
+    end of what did not fit into one message: a yes must show it.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Question:
     target: str = ""
     question_id: str = ""
     session_id: str = ""
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Approval:
     target: str
     question_id: str
     session_id: str
+    proof: str = ""
 
     @property
     def is_pending(self) -> bool:
@@ -62,7 +65,7 @@ class Approval:
 
 COLUMNS = (
     "id, code, lane, turn_id, tool_call_id, asked_of, touches_host, question, state, created_at, expires_at, "
-    "answered_by, answered_at, reason, subject, scope, where_run, target, question_id, session_id"
+    "answered_by, answered_at, reason, subject, scope, where_run, target, question_id, session_id, proof"
 )
 
 
@@ -94,9 +97,9 @@ def _insert(
         """
         INSERT INTO approvals (id, code, lane, turn_id, tool_call_id, asked_of, touches_host, question, state,
                                created_at, expires_at, subject, where_run, target, question_id,
-                               session_id)
+                               session_id, proof)
         VALUES (:id, :code, :lane, :turn_id, :tool_call_id, :asked_of, :touches_host, :question, :state,
-                :now, :expires_at, :subject, :where_run, :target, :question_id, :session_id)
+                :now, :expires_at, :subject, :where_run, :target, :question_id, :session_id, :proof)
         """,
         **{**asdict(question), "touches_host": int(question.touches_host)},
         lane=lane,
@@ -194,6 +197,15 @@ def by_code(tx: Tx, code: str) -> Approval | None:
         f"SELECT {COLUMNS} FROM approvals WHERE code = :code ORDER BY created_at DESC LIMIT 1",  # noqa: S608
         Approval,
         code=code,
+    )
+
+
+def by_proof(tx: Tx, proof: str) -> Approval | None:
+    """Return the newest question whose text ends with this code."""
+    return tx.one(
+        f"SELECT {COLUMNS} FROM approvals WHERE proof = :proof AND proof <> '' ORDER BY created_at DESC LIMIT 1",  # noqa: S608
+        Approval,
+        proof=proof,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import AccountKey
 from hermes.core.messages import Cursor
+from hermes.core.roles import OwnerBy, PersonRole
 from hermes.store.db import Tx
 
 
@@ -83,6 +84,19 @@ def set_language(tx: Tx, person_id: str, language: str) -> bool:
 
 def set_role(tx: Tx, person_id: str, role: str) -> bool:
     return tx.run("UPDATE people SET role = :role WHERE id = :id", role=role, id=person_id) == 1
+
+
+def owner_by(tx: Tx, person_id: str) -> str:
+    """Return how a person came to be the owner, or was asked to be: a word of ``OwnerBy``."""
+    return str(tx.value("SELECT owner_by FROM people WHERE id = :id", id=person_id) or "")
+
+
+def set_owner(tx: Tx, person_id: str, role: PersonRole, by: OwnerBy) -> None:
+    tx.run("UPDATE people SET role = :role, owner_by = :by WHERE id = :id", role=role.value, by=by.value, id=person_id)
+
+
+def with_owner_by(tx: Tx, by: OwnerBy) -> list[Person]:
+    return tx.all("SELECT id, name, role, language FROM people WHERE owner_by = :by", Person, by=by.value)
 
 
 def make_plain(tx: Tx, platform: str, user_id: str, *, role: str, now: float) -> None:

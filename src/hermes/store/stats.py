@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.store import outbox
+from hermes.store import outbox, people
 from hermes.store.db import Tx
 
 DAY_SECONDS = 86400.0
@@ -24,6 +24,7 @@ def counts(tx: Tx, *, now: float) -> dict[str, Any]:
     return {
         "sessions": int(tx.value("SELECT COUNT(*) FROM sessions")),
         "people": {str(role): int(number) for role, number in roles},
+        "has_owner": people.has_owner(tx),
         "dead_letters": int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}")),  # noqa: S608
         "today": outbox.counts(tx, since=now - DAY_SECONDS),
     }

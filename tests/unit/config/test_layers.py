@@ -154,6 +154,20 @@ class TestPlatforms:
         assert home.telegram.access.allowed_users == {"1", "2", "@ana:example.org"}
         assert home.config.platforms["qq"]["main"].access.allowed_users == {"2", "3", "@ana:example.org"}
 
+    def test_owners_are_named_with_their_platform_and_let_in_there(self, home: Home) -> None:
+        home.set(TELEGRAM_ALLOWED_USERS="1", GATEWAY_OWNERS="telegram:5550142, qq:3,local")
+        assert home.config.owners == ("telegram:5550142", "qq:3", "local")
+        assert home.telegram.access.allowed_users == {"1", "5550142"}
+        assert home.config.platforms["qq"]["main"].access.allowed_users == {"3"}
+
+    @pytest.mark.parametrize("written", ["5550142", "telegram:", "telegram:*", "signal:1", "*"])
+    def test_an_owner_who_is_nobodys_id_on_a_platform_is_left_out_and_told(self, home: Home, written: str) -> None:
+        home.set(GATEWAY_OWNERS=written)
+        assert home.config.owners == ()
+        assert not home.telegram.access.allow_all
+        assert "which is nobody's id on a platform" in home.said
+        assert "telegram:5550142" in home.said
+
     def test_ids_stay_as_they_were_typed(self, home: Home) -> None:
         home.write(yaml="platforms: {telegram: {allowed_users: [+4912, 0123, 5550142, 'x', on]}}")
         assert home.telegram.access.allowed_users == {"+4912", "0123", "5550142", "x", "on"}

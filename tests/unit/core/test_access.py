@@ -16,6 +16,7 @@ from hermes.core.access import (
     Unaddressed,
     Verdict,
     judge,
+    only_listed,
 )
 from hermes.core.keys import ChatKind
 from hermes.core.roles import PersonRole
@@ -100,3 +101,37 @@ def test_a_policy_knows_whether_it_admits_anybody_at_all() -> None:
     assert not AccessPolicy(group_policy=GroupPolicy.ALLOWLIST).admits_somebody
     assert AccessPolicy(allowed_users=frozenset({ANA})).admits_somebody
     assert AccessPolicy(group_policy=GroupPolicy.ALLOWLIST, group_allowed_chats=frozenset({FAMILY})).admits_somebody
+
+
+# Who is offered to be the owner
+
+ONE = AccessPolicy(allowed_users=frozenset({"5550142"}))
+TWO = AccessPolicy(allowed_users=frozenset({"5550142", "7"}))
+
+
+def test_the_only_listed_person_is_offered() -> None:
+    assert only_listed((), [("telegram", ONE), ("discord", AccessPolicy())]) == ("telegram", "5550142")
+
+
+@pytest.mark.parametrize(
+    "owners, accounts",
+    [
+        ((), [("telegram", TWO)]),
+        ((), [("telegram", ONE), ("discord", ONE)]),
+        ((), [("telegram", AccessPolicy())]),
+        ((), [("telegram", AccessPolicy(allowed_users=frozenset({"5550142"}), allow_all=True))]),
+        ((), [("telegram", AccessPolicy(allowed_users=frozenset({"5550142"}), dm_policy=DmPolicy.OPEN))]),
+        ((), [("telegram", ONE), ("slack", AccessPolicy(dm_policy=DmPolicy.OPEN))]),
+        (("local",), [("telegram", ONE)]),
+        (("telegram:1",), [("telegram", ONE)]),
+        ((), [("local", ONE)]),
+    ],
+)
+def test_with_two_with_everybody_or_with_an_owner_nobody_is(
+    owners: tuple[str, ...], accounts: list[tuple[str, AccessPolicy]]
+) -> None:
+    assert only_listed(owners, accounts) is None
+
+
+def test_two_accounts_of_one_platform_that_list_one_person_offer_it() -> None:
+    assert only_listed((), [("telegram", ONE), ("telegram", ONE)]) == ("telegram", "5550142")

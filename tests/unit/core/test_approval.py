@@ -13,6 +13,7 @@ from hermes.core.approval import (
     Scope,
     TypedApproval,
     button_data,
+    effect_sha256,
     may_answer,
     read_approve,
     read_button,
@@ -111,3 +112,8 @@ def test_an_answer_without_a_code_counts_only_for_what_was_shown_before_it_was_w
     sent: float, received: float, delivered: float | None, counts: bool
 ) -> None:
     assert was_written_after(sent_at=sent, received_at=received, delivered_at=delivered) is counts
+
+
+def test_the_name_of_an_effect_changes_with_every_letter_of_it() -> None:
+    names = {effect_sha256(tool, call) for tool in ("terminal", "danger") for call in ("{}", "{ }", '{"a": 1}')}
+    assert len(names) == 6

@@ -51,6 +51,7 @@ class ToolContext:
     ``words`` are the texts in the person's language; texts for the model stay English.
     ``depth`` counts nested subtasks: 0 in a turn that a person started.
     ``is_among_others``: people of lower roles write in the conversation and nothing was approved: no file is sent.
+    ``is_shared``: the workspace is one folder for everybody.
     """
 
     call_id: str
@@ -67,6 +68,7 @@ class ToolContext:
     depth: int = 0
     words: Texts = ENGLISH
     is_among_others: bool = False
+    is_shared: bool = False
 
     @property
     def origin(self) -> SessionKey:

@@ -25,6 +25,7 @@ def may_execute(ctx: ToolContext, code: str, **_: object) -> ApprovalNeed | None
     verdict = judge_python(
         code,
         touches_host=backend.touches_host,
+        is_shared=ctx.is_shared,
         folder=str(start_in),
         home=str(Path.home()),
         resolve=os.path.realpath if is_here else None,

@@ -55,6 +55,7 @@ def ask_before(
     verdict = judge(
         command,
         touches_host=backend.touches_host,
+        is_shared=ctx.is_shared,
         folder=str(start_in),
         home=str(Path.home()),
         workspace=str(ctx.workspace.resolve()),

@@ -103,7 +103,7 @@ class _OneQuestion:
             is_safe = asked.get("touches_host") is False
             if self._options.approve == "all" or (self._options.approve == "safe" and is_safe):
                 note(f"Approved: {waiting['question']}")
-                return str(waiting["code"])
+                return str(asked.get("proof") or waiting["code"])
         return ""
 
     def _hear(self, event: Mapping[str, Any]) -> None:

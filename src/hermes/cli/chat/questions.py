@@ -31,6 +31,9 @@ def approval_box(asked: Mapping[str, Any], words: Texts, width: int) -> list[Lin
     for number, row in enumerate(visible(str(asked.get("question") or "")).splitlines()):
         said = words.CHAT_WHY.format(why=row) if not number else row
         rows += wrap(plain(said), width, bar, bar)
+    if proof := str(asked.get("proof") or ""):
+        told = words.CHAT_TOO_LONG.format(count=len(str(asked.get("arguments") or "")), proof=visible(proof))
+        rows += wrap(plain(told, "strong"), width, bar, bar)
     rows.append(plain("╰─", "warn"))
     return rows
 
@@ -61,8 +64,10 @@ def _spelled(text: str) -> list[str]:
 
 
 def approval_menu(asked: Mapping[str, Any], words: Texts) -> Menu:
-    choices = [MenuChoice(ONCE, words.CHAT_YES, "y")]
-    if asked.get("has_scopes"):
+    """Offer the answers. What has scrolled away is not approved with one key: its code is typed."""
+    is_long = bool(asked.get("proof"))
+    choices = [] if is_long else [MenuChoice(ONCE, words.CHAT_YES, "y")]
+    if asked.get("has_scopes") and not is_long:
         choices += [MenuChoice(SESSION, words.CHAT_YES_SESSION, "s"), MenuChoice(ALWAYS, words.CHAT_YES_ALWAYS, "a")]
     choices += [MenuChoice(DENY, words.CHAT_NO, "n"), MenuChoice(DENY_WHY, words.CHAT_NO_WHY, "w")]
     return Menu(choices, hint=words.CHAT_CHOOSE)

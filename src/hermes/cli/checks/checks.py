@@ -202,6 +202,10 @@ def people_check(store: Store, config: Config, command: str = "hermes") -> Findi
     if deaf:
         setting = f"{deaf[0].upper()}_ALLOWED_USERS"
         return Finding("people", "hint", f"{words}; nobody may write on {', '.join(deaf)} → set {setting}")
+    has_owner = bool(config.owners) or bool(store.counts and store.counts.get("has_owner"))
+    if not has_owner and (only := config.only_user()) is not None:
+        told = f"nobody is the owner, so {':'.join(only)} works in a sandbox. Is that you?"
+        return Finding("people", "hint", f"{words}; {told} → {command} config set owners {':'.join(only)}")
     return Finding("people", "good", words)
 
 

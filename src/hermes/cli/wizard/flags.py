@@ -24,6 +24,9 @@ def add_platform_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings", help=setting)
     parser.add_argument("--dm-policy", default="", choices=DM_POLICIES, help="who may write in a direct chat")
     parser.add_argument("--allow", default="", metavar="IDS", help="allowed user ids, separated by commas")
+    parser.add_argument(
+        "--owner", default="", metavar="ID", help="your own id: your commands run on this machine, not in a sandbox"
+    )
     parser.add_argument("--group-policy", default="", choices=GROUP_POLICIES, help="in which groups the agent answers")
     parser.add_argument(
         "--groups", default="", metavar="IDS", help="group ids for the policy allowlist, separated by commas"

@@ -15,7 +15,7 @@ from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
 from hermes.cli.support.screen import complain, say
 from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
-from hermes.core.access import DmPolicy, GroupPolicy
+from hermes.core.access import EVERYBODY, DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
@@ -64,6 +64,7 @@ class Flags:
     account: str = MAIN
     is_checked: bool = True
     installs: bool = False
+    owner: str = ""
 
 
 def flags_of(args: argparse.Namespace) -> Flags:
@@ -85,6 +86,7 @@ def flags_of(args: argparse.Namespace) -> Flags:
         args.account,
         is_checked=not args.no_check,
         installs=args.install,
+        owner=args.owner,
     )
 
 
@@ -209,6 +211,7 @@ class Wizard:
         values, name = self._login()
         access = self._access()
         changes = {f"{self._prefix}.{key}": value for key, value in {**values, **access}.items()}
+        changes |= self._owner(access.get("allowed_users", ""))
         if self._present is not None and self._present.is_mentioned and not self._present.enabled:
             changes[f"{self._prefix}.enabled"] = "true"
         chosen = access.get("dm_policy") or self._policy_now()
@@ -371,6 +374,30 @@ class Wizard:
             if ids.replace(",", " ").strip():
                 return "" if ids == self._listed_now() else ids
             ask.say("  At least one, or nobody gets in.")
+
+    def _owner(self, listed: str) -> dict[str, str]:
+        """Who of the ids that are let in is the owner: said by a flag, or asked when new ids are stored."""
+        tidy, known = self._manifest.tidy_id, self._loaded.config.owners
+        ids = [tidy(each) for each in listed.replace(",", " ").split() if each != EVERYBODY]
+        chosen = tidy(self._flags.owner.strip()) if self._flags.owner else ""
+        if not chosen and self._ask is not None and ids and not self._has_owner():
+            chosen = self._ask_owner(self._ask, ids)
+        name = f"{self._manifest.id}:{chosen}"
+        return {"owners": ",".join([*known, name])} if chosen and name not in known else {}
+
+    def _has_owner(self) -> bool:
+        """Whether the settings name one on this platform. Who became it in a chat is in the store."""
+        return any(name.startswith(f"{self._manifest.id}:") for name in self._loaded.config.owners)
+
+    def _ask_owner(self, ask: Questions, ids: Sequence[str]) -> str:
+        """The id of whoever sits here; '' for none of them."""
+        ask.say(wrap("  The owner's commands run on this machine itself; everybody else's stay in a sandbox."))
+        if len(ids) == 1:
+            return ids[0] if ask.sure(f"Is {ids[0]} you, the owner?") else ""
+        nobody = Choice("none", "None of them", "all of them work in a sandbox")
+        choices = [*(Choice(each, each) for each in ids), nobody]
+        chosen = ask.one("Which of them is you, the owner?", choices, nobody.name)
+        return "" if chosen == nobody.name else chosen
 
     def _groups(self) -> dict[str, str]:
         flags, ask = self._flags, self._ask

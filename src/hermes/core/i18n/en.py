@@ -34,6 +34,7 @@ class Texts:
     CHAT_NO_WHY = "No, and say why"
     CHAT_REASON = "why not"
     CHAT_CHOOSE = "arrows, a number or a letter; Esc answers later"
+    CHAT_TOO_LONG = "It has {count:,} characters: read all of it. To approve it, press Esc and type /approve {proof}"
     CHAT_ANSWER_LATER = "Not answered yet: /approve {code} or /deny {code}"
     CHAT_OWN_WORDS = "Something else: I type it"
     CHAT_PASTED = "[pasted {count} lines]"
@@ -83,6 +84,25 @@ class Texts:
     LET_IN_NAMED = (
         "You're in, {name}! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
     )
+    OWNER_ASK = (
+        "Is this you, the owner? Only {id} may write to me, and nobody is my owner yet. As the owner your commands run "
+        "on my machine itself and you may approve what touches it; else they stay in a sandbox.\n"
+        "Answer /owner yes or /owner no."
+    )
+    OWNER_YES_BUTTON = "Yes, I am the owner"
+    OWNER_NO_BUTTON = "No"
+    OWNER_CONFIRMED = "You are my owner now. From your next message on, commands run on my machine itself."
+    OWNER_DECLINED = (
+        "All right, I will not ask again; your commands stay in a sandbox. On the machine the owner is named so: "
+        "`hermes people role {id} owner`"
+    )
+    OWNER_ALREADY = "You are my owner."
+    OWNER_ONLY_PRIVATELY = "That is settled in a private chat only."
+    OWNER_AT_MACHINE = (
+        "Only somebody at the machine can say that you are the owner: `hermes people role {id} owner`, or the setting "
+        "`owners` (GATEWAY_OWNERS={id})."
+    )
+    OWNER_USAGE = "/owner yes or /owner no."
     NOT_YOURS_TO_LET_IN = "Letting somebody in takes an admin or the owner."
     MAY_TALK_NOW = "{name} may talk now."
     SENT_AWAY = "{name} was sent away, without a word. They may ask again in an hour."
@@ -113,9 +133,30 @@ class Texts:
         "I'm waiting for an answer to my question above, so this waits in line. /approve, /deny, or /stop to drop it."
     )
     ASKED_BELOW = "I have a question first:"
-    APPROVAL = "May I run `{name}`?\n```\n{arguments}\n```\n{question}"
-    APPROVAL_WHERE = "May I run `{name}` {where}?\n```\n{arguments}\n```\n{question}"
-    APPROVAL_CUT = "[not shown: {more:,} more characters]"
+    APPROVAL = "May I run `{name}`?\n{what}\n{question}"
+    APPROVAL_WHERE = "May I run `{name}` {where}?\n{what}\n{question}"
+    APPROVAL_CUT = "[… {more:,} characters are not shown here …]"
+    APPROVAL_LONG_FILE = (
+        "That is only a part: all {count:,} characters are in {file}. Read it; its last line tells how to approve it."
+    )
+    APPROVAL_LONG_MESSAGES = (
+        "That is only a part: all {count:,} characters are in the messages above. Read them; their last line tells how "
+        "to approve it."
+    )
+    APPROVAL_LONG_HERE = "It has {count:,} characters. Read all of it; the last line tells how to approve it."
+    APPROVAL_LONG_ELSEWHERE = (
+        "That is only a part of {count:,} characters, and no more fits into this chat. Read all of it on the machine: "
+        "`hermes approvals show {code}`"
+    )
+    APPROVAL_DENY = "/deny {code} [reason]. Good for {span}, then I go on without it."
+    APPROVAL_AT_END = "To approve: /approve {proof}"
+    APPROVAL_AT_END_SCOPED = (
+        "To approve: /approve {proof}, or /approve {proof} session (no more questions of this kind in this session), "
+        "or /approve {proof} always"
+    )
+    APPROVAL_AT_END_SHARED = (
+        "To approve: /approve {proof}, or /approve {proof} session (no more questions about this tool until /new)"
+    )
     APPROVAL_ANSWER = "/approve {code} or /deny {code} [reason]. Good for {span}, then I go on without it."
     APPROVAL_ANSWER_SCOPED = (
         "/approve {code}, /approve {code} session (no more questions of this kind in this session), "
@@ -235,6 +276,11 @@ class Texts:
     ANSWER_ALLOWED_ALWAYS = "Approved, going on. I will not ask about this kind again; /approvals shows and revokes it."
     ANSWER_ALLOWED_ONCE = "Approved, going on. Only this once: a thing of this kind is asked about each time."
     ANSWER_DENIED = "Denied. I'll find another way."
+    ANSWER_UNSEEN = (
+        "Not approved: it was too long to be shown whole. Read all of it; its last line tells how to approve it. "
+        "On the machine: `hermes approvals show {code}`"
+    )
+    UNSEEN_OF = "{count} are too long to be approved with a bare yes: the code of each stands at the end of its text."
     ANSWER_NOT_YOURS = "This one is not yours to answer: it takes an admin or the owner."
     ANSWER_NO_SUCH = "There is no such question."
     ANSWER_WAS_ALLOWED = "It was already allowed by {who}."

@@ -18,6 +18,7 @@ SUMMARIES = {
     "history": "这个会话最近的几行",
     "language": "我和你说什么语言",
     "model": "这里由哪个模型回答",
+    "owner": "告诉我你是不是主人",
     "new": "在这里开始新会话",
     "personality": "我在这里是谁",
     "platform": "打开或暂停一个平台",
@@ -108,6 +109,7 @@ class Chinese(Texts):
     CHAT_NO_WHY = "不可以，并说明原因"
     CHAT_REASON = "为什么不"
     CHAT_CHOOSE = "用方向键、数字或字母选择；Esc 稍后回答"
+    CHAT_TOO_LONG = "共 {count:,} 个字符，请全部读完。要同意，请按 Esc，然后输入 /approve {proof}"
     CHAT_ANSWER_LATER = "还没有回答：/approve {code} 或 /deny {code}"
     CHAT_OWN_WORDS = "都不是：我自己输入"
     CHAT_PASTED = "[粘贴了 {count} 行]"
@@ -153,6 +155,20 @@ class Chinese(Texts):
     SEND_AWAY_BUTTON = "拒绝"
     LET_IN = "欢迎！有事尽管说，/help 看看我会什么。发 /sethome，提醒和通知就会发到这个聊天。"
     LET_IN_NAMED = "欢迎你，{name}！有事尽管说，/help 看看我会什么。发 /sethome，提醒和通知就会发到这个聊天。"
+    OWNER_ASK = (
+        "你就是主人吗？只有 {id} 可以给我发消息，而我还没有主人。主人的命令直接在我所在的机器上运行，"
+        "也可以批准涉及这台机器的事；否则命令只在沙箱里运行。\n请回答 /owner yes 或 /owner no。"
+    )
+    OWNER_YES_BUTTON = "是，我是主人"
+    OWNER_NO_BUTTON = "不是"
+    OWNER_CONFIRMED = "现在你是我的主人了。从你的下一条消息起，命令直接在我所在的机器上运行。"
+    OWNER_DECLINED = "好的，不会再问；你的命令留在沙箱里。在本机上可以这样指定主人：`hermes people role {id} owner`"
+    OWNER_ALREADY = "你就是我的主人。"
+    OWNER_ONLY_PRIVATELY = "这件事只在私聊里决定。"
+    OWNER_AT_MACHINE = (
+        "只有在本机上的人才能指定你是主人：`hermes people role {id} owner`，或者设置 `owners`（GATEWAY_OWNERS={id}）。"
+    )
+    OWNER_USAGE = "/owner yes 或 /owner no。"
     NOT_YOURS_TO_LET_IN = "只有管理员或主人可以放人进来。"
     MAY_TALK_NOW = "{name} 现在可以和我聊天了。"
     SENT_AWAY = "已经悄悄回绝 {name}。一小时后对方可以再来问。"
@@ -178,9 +194,21 @@ class Chinese(Texts):
     # Approvals
     WAITS_FOR_APPROVAL = "我还在等上面那个问题的答复，这条先排队。请 /approve、/deny，或者 /stop 放弃。"
     ASKED_BELOW = "我先问一下："
-    APPROVAL = "可以运行 `{name}` 吗？\n```\n{arguments}\n```\n{question}"
-    APPROVAL_WHERE = "可以运行 `{name}`{where}吗？\n```\n{arguments}\n```\n{question}"
-    APPROVAL_CUT = "[还有 {more:,} 个字符没有显示]"
+    APPROVAL = "可以运行 `{name}` 吗？\n{what}\n{question}"
+    APPROVAL_WHERE = "可以运行 `{name}`{where}吗？\n{what}\n{question}"
+    APPROVAL_CUT = "[…… 这里有 {more:,} 个字符没有显示 ……]"
+    APPROVAL_LONG_FILE = "上面只是一部分：全部 {count:,} 个字符在文件 {file} 里。请读完，最后一行写着怎么同意。"
+    APPROVAL_LONG_MESSAGES = "上面只是一部分：全部 {count:,} 个字符在前面几条消息里。请读完，最后一行写着怎么同意。"
+    APPROVAL_LONG_HERE = "共 {count:,} 个字符。请全部读完，最后一行写着怎么同意。"
+    APPROVAL_LONG_ELSEWHERE = (
+        "上面只是 {count:,} 个字符中的一部分，这个聊天放不下全部。请在本机上读完：`hermes approvals show {code}`"
+    )
+    APPROVAL_DENY = "/deny {code} [理由] 拒绝。{span}内有效，过后我就不做这一步了。"
+    APPROVAL_AT_END = "同意请发：/approve {proof}"
+    APPROVAL_AT_END_SCOPED = (
+        "同意请发：/approve {proof}，或 /approve {proof} session（本次会话里这类事不再问），或 /approve {proof} always"
+    )
+    APPROVAL_AT_END_SHARED = "同意请发：/approve {proof}，或 /approve {proof} session（到 /new 为止不再问这个工具）"
     APPROVAL_ANSWER = "/approve {code} 同意，/deny {code} [理由] 拒绝。{span}内有效，过后我就不做这一步了。"
     APPROVAL_ANSWER_SCOPED = (
         "/approve {code} 同意，/approve {code} session 同意且本次会话不再问同类的事，"
@@ -295,6 +323,10 @@ class Chinese(Texts):
     ANSWER_ALLOWED_ALWAYS = "已同意，我接着做。同类的事以后不再问；/approvals 可以查看和撤销。"
     ANSWER_ALLOWED_ONCE = "已同意，我接着做。只限这一次：这类事每次都要问。"
     ANSWER_DENIED = "已拒绝。我换个办法。"
+    ANSWER_UNSEEN = (
+        "没有同意：内容太长，没有全部显示出来。请读完，最后一行写着怎么同意。在本机上：`hermes approvals show {code}`"
+    )
+    UNSEEN_OF = "有 {count} 个太长，不能直接同意：各自的代码写在内容的末尾。"
     ANSWER_NOT_YOURS = "这个不归你答复，要由管理员或主人来。"
     ANSWER_NO_SUCH = "没有这个问题。"
     ANSWER_WAS_ALLOWED = "{who} 已经同意过了。"

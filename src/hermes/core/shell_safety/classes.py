@@ -46,16 +46,18 @@ class Class:
     """A class of dangerous commands: what it says to a person, where it matters.
 
     ``in_sandbox``: it is asked about in a sandbox too, since it destroys what the sandbox may write, or acts outside
-    of it. ``grantable``: a person may allow it for a session or for good; the others are asked about each time.
+    of it; ``in_shared``: in a sandbox whose workspace several people share. ``grantable``: a person may allow it for a
+    session or for good; the others are asked about each time.
     """
 
     says: Callable[[Texts], str]
     in_sandbox: bool = False
+    in_shared: bool = False
     grantable: bool = True
 
 
 CLASSES: dict[Danger, Class] = {
-    Danger.DELETE_TREE: Class(lambda words: words.DANGER_DELETE_TREE),
+    Danger.DELETE_TREE: Class(lambda words: words.DANGER_DELETE_TREE, in_shared=True),
     Danger.DELETE_ALL: Class(lambda words: words.DANGER_DELETE_ALL, in_sandbox=True),
     Danger.FORMAT: Class(lambda words: words.DANGER_FORMAT, grantable=False),
     Danger.DEVICE: Class(lambda words: words.DANGER_DEVICE, grantable=False),

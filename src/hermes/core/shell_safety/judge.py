@@ -59,6 +59,7 @@ def judge(
     command: str,
     *,
     touches_host: bool = True,
+    is_shared: bool = False,
     folder: str = "",
     home: str = "",
     mounted: Collection[str] = (),
@@ -69,6 +70,7 @@ def judge(
     """Judge a command line before it runs.
 
     ``touches_host`` is False in a sandbox, where most classes need no approval; the hard list holds there too.
+    ``is_shared``: several people work in the workspace, so deleting folders is asked about in a sandbox too.
     ``folder`` is where it would run, ``workspace`` the folder whose files it may change (``folder`` if not given) and
     ``home`` the user's home, all absolute. ``mounted`` names devices that are in use.
     """
@@ -81,13 +83,14 @@ def judge(
         hopeful = Judging(judging.site, walk_text, is_trial=True)
         hopeful.text(command, 0, frozenset({folder}))
         judging.refusal = hopeful.refusal
-    return _verdict(judging, touches_host=touches_host)
+    return _verdict(judging, command, touches_host=touches_host, is_shared=is_shared)
 
 
 def judge_python(
     source: str,
     *,
     touches_host: bool = True,
+    is_shared: bool = False,
     folder: str = "",
     home: str = "",
     resolve: Resolve | None = None,
@@ -96,16 +99,27 @@ def judge_python(
     """Judge a piece of Python by the rule of ``python3 -c``."""
     judging = Judging(Site(folder, folder, home.rstrip("/"), frozenset(), resolve, read), walk_text)
     judging.python(source)
-    return _verdict(judging, touches_host=touches_host)
+    return _verdict(judging, source, touches_host=touches_host, is_shared=is_shared)
 
 
 _DESCRIPTORS = re.compile(r"/dev/(stdin|fd)|/proc/|dev.*(fd|stdin)")
 """A name by which a file that is open for reading can be opened for writing."""
 
+_DELETES = re.compile(
+    r"\b(?:rm|rmdir|shred|trash|unlink|rimraf|rmtree|removedirs|rmSync|rmdirSync|remove_dir_all|RemoveAll)\b|-delete\b"
+)
+"""Words by which code, or a command that cannot be judged, deletes folders."""
 
-def _verdict(judging: Judging, *, touches_host: bool) -> Verdict:
+
+def _verdict(judging: Judging, text: str, *, touches_host: bool, is_shared: bool) -> Verdict:
     if judging.refusal:
         return Verdict(refusal=judging.refusal)
+    if not touches_host and is_shared and {Danger.CODE, Danger.UNJUDGED} & judging.found and _DELETES.search(text):
+        judging.ask(Danger.DELETE_TREE)
     found = (danger for danger in Danger if danger in judging.found)
-    dangers = tuple(danger for danger in found if touches_host or CLASSES[danger].in_sandbox)
+    dangers = tuple(
+        danger
+        for danger in found
+        if touches_host or CLASSES[danger].in_sandbox or (is_shared and CLASSES[danger].in_shared)
+    )
     return Verdict(dangers=dangers, only_reads=judging.only_reads and not judging.found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec import UNSET
 
-from hermes.core.approval import ApprovalState, Scope, may_answer
+from hermes.core.approval import ApprovalState, Scope, effect_sha256, may_answer
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import SessionKey
@@ -37,6 +37,11 @@ NO_SECOND_FACTOR = (
     "once and stored as a hash (hermes api-key create NAME --role admin)."
 )
 
+NOT_SHOWN = (
+    "This call is too long to be approved unread. GET /api/approvals/{id} returns all of it in arguments; send the "
+    "effect_sha256 that comes with it along with the decision."
+)
+
 
 def routes(parts: ApiParts) -> RouteAdder:
     def add(app: web.Application) -> None:
@@ -50,9 +55,12 @@ def routes(parts: ApiParts) -> RouteAdder:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """``effect_sha256``: the call that the caller has read, '' where it does not say."""
+
     allow: bool
     reason: str = ""
     scope: Scope = Scope.ONCE
+    effect_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ class ApprovalRoutes:
         )
 
     async def read(self, request: web.Request) -> web.Response:
-        return json_response(approval_to_dict(await self._seen(request), request[CALLER]))
+        return json_response(approval_to_dict(await self._seen(request), request[CALLER], is_whole=True))
 
     async def answer(self, request: web.Request) -> web.Response:
         decision = read_decision(decode(await parse.read_body(request), DecisionBody))
@@ -111,7 +119,7 @@ def read_decision(body: DecisionBody) -> Decision:
     if scope is not Scope.ONCE and not allow:
         message = "scope is once, session or always, and goes with an approval."
         raise bad_request(message, code="invalid_scope", param="scope")
-    return Decision(allow, storable(body.reason or ""), scope)
+    return Decision(allow, storable(body.reason or ""), scope, (body.effect_sha256 or "").strip().lower())
 
 
 async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision: Decision) -> Json:
@@ -128,6 +136,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
         sender_id=caller.sender_id,
         reason=decision.reason,
         scope=decision.scope,
+        proof=decision.effect_sha256,
     )
     if answered.answer is not AnswerOutcome.TAKEN:
         raise refusal(answered, decision)
@@ -147,6 +156,9 @@ def refusal(answered: Answered, decision: Decision) -> ApiError:
         return ApiError(403, sentence, code="approval_not_yours", kind="permission_error")
     if answered.approval is None:
         return not_found(sentence, code="approval_not_found")
+    if answered.answer is AnswerOutcome.UNSEEN:
+        message = NOT_SHOWN.format(id=answered.approval.id)
+        return ApiError(409, message, code="approval_not_read", kind="conflict_error")
     return too_late(answered.approval, sentence)
 
 
@@ -171,8 +183,10 @@ def no_such_approval(approval_id: str) -> ApiError:
 # Looking
 
 
-def approval_to_dict(seen: Seen, caller: Caller) -> Json:
+def approval_to_dict(seen: Seen, caller: Caller, *, is_whole: bool = False) -> Json:
+    """Describe an approval. ``effect_sha256`` is there only together with all of the arguments: ``is_whole``."""
     approval = seen.approval
+    arguments = seen.arguments if is_whole else trimmed(seen.arguments)
     key = SessionKey.parse(approval.lane)
     is_pending = approval.state == ApprovalState.PENDING
     return {
@@ -182,7 +196,9 @@ def approval_to_dict(seen: Seen, caller: Caller) -> Json:
         "status": approval.state,
         "question": approval.question,
         "tool": seen.tool,
-        "arguments": trimmed(seen.arguments),
+        "arguments": arguments,
+        "is_long": bool(approval.proof),
+        "effect_sha256": effect_sha256(seen.tool, seen.arguments) if arguments == seen.arguments else None,
         "touches_host": bool(approval.touches_host),
         "platform": key.platform,
         "session_id": key.chat if key.platform == PLATFORM else None,

@@ -207,6 +207,7 @@ class DecisionBody(msgspec.Struct):
     approve: Annotated[Any, Meta(extra_json_schema={"type": ["boolean", "null"]})] = None
     reason: Annotated[str, Meta(max_length=LONGEST_REASON)] | None = None
     scope: Literal["once", "session", "always", ""] | None = None
+    effect_sha256: Annotated[Name, Meta(description="of the approval as read; needed where is_long")] | None = None
     approval_id: Name | None = None
 
 

@@ -28,7 +28,7 @@ async def approve(ctx: CommandContext) -> str:
         approval = await _find(ctx, typed.word, waiting)
         if approval is None:
             return _which(ctx, waiting) if waiting else ctx.words.APPROVALS_NOTHING_HERE
-        return await _answer(ctx, approval, allow=True, scope=typed.scope)
+        return await _answer(ctx, approval, allow=True, scope=typed.scope, proof=typed.word)
     if not waiting:
         return ctx.words.APPROVALS_NOTHING_HERE
     if len(waiting) > 1 or not _was_seen(ctx, waiting[0]):
@@ -98,21 +98,29 @@ def _was_seen(ctx: CommandContext, waiting: PendingApproval) -> bool:
 async def _find(ctx: CommandContext, word: str, waiting: Sequence[PendingApproval]) -> Approval | None:
     """The question a code names: one that waits here, else any with this code."""
     code = word.upper()
-    here = next((one.approval for one in waiting if one.approval.code == code), None)
+    here = next((one.approval for one in waiting if code in (one.approval.code, one.approval.proof)), None)
     return here or await ctx.services.approvals.find(code)
 
 
 async def _answer(
-    ctx: CommandContext, approval: Approval, *, allow: bool, reason: str = "", scope: Scope = Scope.ONCE
+    ctx: CommandContext,
+    approval: Approval,
+    *,
+    allow: bool,
+    reason: str = "",
+    scope: Scope = Scope.ONCE,
+    proof: str = "",
 ) -> str:
-    answered = await _answered(ctx, approval, allow=allow, reason=reason, scope=scope)
+    answered = await _answered(ctx, approval, allow=allow, reason=reason, scope=scope, proof=proof)
     is_here = approval.lane == ctx.lane or approval.target == str(ctx.session_key.target)
     if answered.answer is AnswerOutcome.NOT_YOURS and not is_here:
         return ctx.words.APPROVALS_NO_SUCH  # a stranger to it learns nothing about it
     return answered.sentence(ctx.words, allow=allow)
 
 
-async def _answered(ctx: CommandContext, approval: Approval, *, allow: bool, reason: str, scope: Scope) -> Answered:
+async def _answered(
+    ctx: CommandContext, approval: Approval, *, allow: bool, reason: str, scope: Scope, proof: str = ""
+) -> Answered:
     return await ctx.services.approvals.answer(
         approval.id,
         allow=allow,
@@ -120,6 +128,7 @@ async def _answered(ctx: CommandContext, approval: Approval, *, allow: bool, rea
         sender_id=ctx.sender_id,
         reason=reason,
         scope=scope,
+        proof=proof,
     )
 
 
@@ -142,6 +151,8 @@ async def _answer_all(
     told = [form.format(count=counted[AnswerOutcome.TAKEN], all=len(waiting))]
     if counted[AnswerOutcome.NOT_YOURS]:
         told.append(words.OTHERS_ANSWER.format(count=counted[AnswerOutcome.NOT_YOURS]))
+    if counted[AnswerOutcome.UNSEEN]:
+        told.append(words.UNSEEN_OF.format(count=counted[AnswerOutcome.UNSEEN]))
     if counted[AnswerOutcome.TOO_LATE]:
         told.append(words.ANSWERED_MEANWHILE.format(count=counted[AnswerOutcome.TOO_LATE]))
     unseen = [one for one in waiting if one not in chosen]

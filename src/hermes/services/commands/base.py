@@ -23,6 +23,7 @@ from hermes.core.slash_command import nearest, read_command
 from hermes.services.approvals import Approvals
 from hermes.services.inbound.answers import Answers, words_for
 from hermes.services.inbound.judge import lane_key
+from hermes.services.people.owners import Owners
 from hermes.services.turns.lanes import Lanes
 from hermes.store import inbox, people
 from hermes.store.db import Database, Tx
@@ -78,6 +79,7 @@ class CommandServices:
     clock: Clock
     lanes: Lanes
     approvals: Approvals
+    owners: Owners
     config: Callable[[], Config]
     loaded: Callable[[], Loaded]
     read_again: Callable[[], Awaitable[None]]

@@ -24,6 +24,7 @@ from hermes.services.inbound.actions import Actions
 from hermes.services.inbound.judge import Arrival, BatchSource, EventJudge
 from hermes.services.inbound.notices import Notices
 from hermes.services.outbound.rows import OutboxWriter
+from hermes.services.people.owners import apply_settings
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx
@@ -52,7 +53,10 @@ class Begin(Protocol):
 
 
 class Intake:
-    """``notice_after_seconds``: how long a message waits for a running turn before its sender hears so."""
+    """``notice_after_seconds``: how long a message waits for a running turn before its sender hears so.
+
+    ``owners`` are those whom the settings name now.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class Intake:
         judge: EventJudge,
         notices: Notices,
         actions: Actions,
+        owners: Callable[[], tuple[str, ...]] = lambda: (),
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
         notice_after_seconds: float = NOTICE_AFTER_SECONDS,
     ) -> None:
@@ -74,6 +79,8 @@ class Intake:
         self._judge = judge
         self._notices = notices
         self._actions = actions
+        self._owners = owners
+        self._owners_known: tuple[str, ...] = ()
         self._on_arrival = on_arrival
         self._notice_after_seconds = notice_after_seconds
         self._known = BoundedDict[tuple[str, str], bool](MOST_PEOPLE)  # persons already in the store
@@ -116,7 +123,10 @@ class Intake:
 
         A platform that will not offer the batch again is kept waiting until it is stored.
         """
-        platform = source.account.platform
+        platform, owners = source.account.platform, self._owners()
+        if owners != self._owners_known:  # everybody is looked at once more
+            self._known.clear()
+            self._owners_known = owners
         newcomers = [
             arrival.event
             for arrival in arrivals
@@ -134,6 +144,7 @@ class Intake:
                     arrivals,
                     cursor,
                     newcomers,
+                    owners,
                     begin,
                     now=self._clock.now(),
                     if_gone=_give_back,
@@ -200,6 +211,7 @@ def _store_batch(
     arrivals: Sequence[Arrival],
     cursor: Cursor | None,
     newcomers: Sequence[InboundMessage | Press],
+    owners: tuple[str, ...],
     begin: Begin,
     *,
     now: float,
@@ -207,7 +219,7 @@ def _store_batch(
     account = source.account
     for newcomer in newcomers:
         role = PersonRole.OWNER if account.platform == LOCAL else PersonRole.USER
-        people.ensure(
+        person = people.ensure(
             tx,
             people.first_id(account.platform, newcomer.sender_id),
             platform=account.platform,
@@ -217,6 +229,8 @@ def _store_batch(
             now=now,
             language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
         )
+        if account.platform != LOCAL:
+            apply_settings(tx, owners, person)
     accepted = inbox.accept(tx, [arrival.incoming for arrival in arrivals], now=now)
     writers = {_target_of(arrival) for arrival in arrivals if arrival.event is not None}
     unparked = {target for target in writers if outbox.unpark(tx, target, now=now)}

@@ -15,7 +15,7 @@ from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
 from hermes.core.messages import Button, Capabilities, OutboundMessage
-from hermes.core.text import length, one_line, storable, trim, visible
+from hermes.core.text import length, one_line, storable, trim
 from hermes.services.outbound.rows import UNKNOWN_PLATFORM
 from hermes.store import codec, outbox, people
 from hermes.store.approvals import Approval, Question
@@ -23,43 +23,35 @@ from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
 from hermes.store.turns import tool_calls
 
-SHOWN_ARGUMENTS = 2500
-SHOWN_QUESTION = 500
 EDIT_SECONDS = 6 * 3600.0
 MAX_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
-
-
-def to_judge(words: Texts, text: str, limit: int) -> str:
-    """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
-    shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
-    more = len(text) - limit
-    return f"{shown}\n{words.APPROVAL_CUT.format(more=more)}" if more > 0 else shown
-
-
-def render_question(words: Texts, *, name: str, arguments: str, question: str, where: str) -> str:
-    """What is to run, to the byte, and where. The same while it waits and afterwards."""
-    form = words.APPROVAL_WHERE if where else words.APPROVAL
-    return form.format(
-        name=visible(name),
-        where=visible(where),
-        arguments=to_judge(words, arguments, SHOWN_ARGUMENTS),
-        question=to_judge(words, question, SHOWN_QUESTION),
-    )
 
 
 def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
     if question.subject.startswith(SHARED):
         form = words.APPROVAL_ANSWER_SHARED
+    if question.proof:
+        form = words.APPROVAL_DENY
     told = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
     return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
 
 
+def how_at_end(words: Texts, *, proof: str, subject: str) -> str:
+    """Tell how to approve what was too long for a message. Nobody sees this line before the text above it."""
+    form = words.APPROVAL_AT_END_SCOPED if subject else words.APPROVAL_AT_END
+    if subject.startswith(SHARED):
+        form = words.APPROVAL_AT_END_SHARED
+    return form.format(proof=proof)
+
+
 def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
     once = Button(words.APPROVE_BUTTON, button_data(question.id, allow=True))
     deny = Button(words.DENY_BUTTON, button_data(question.id, allow=False))
+    if question.proof:
+        return ((deny,),)
     if not question.subject:
         return ((once, deny),)
     session = Button(words.APPROVE_SESSION_BUTTON, button_data(question.id, allow=True, scope=Scope.SESSION))
@@ -72,6 +64,11 @@ def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
 def name_of_question(approval_id: str, copy: int | None = None) -> str:
     """The outbox name of a question, or of one of its copies: known from the approval alone."""
     return f"ob_{approval_id}" if copy is None else f"ob_{approval_id}_h{copy}"
+
+
+def name_of_whole(name: str) -> str:
+    """The outbox name of the text that did not fit into the question of this name."""
+    return f"{name}_whole"
 
 
 class ApprovalCards:
@@ -88,13 +85,11 @@ class ApprovalCards:
         call = tool_calls.get(tx, approval.tool_call_id)
         person = people.get(tx, approval.asked_of) if approval.asked_of else None
         words = words_of(pick(self._language(), person.language if person is not None else ""))
-        about = render_question(
-            words,
-            name=call.name if call else "?",
-            arguments=call.arguments if call else "",
-            question=approval.question,
-            where=approval.where_run,
-        )
+        from hermes.core.markdown.call_card import Card  # no start needs it
+
+        tool, arguments = (call.name, call.arguments) if call is not None else ("?", "")
+        card = Card(words, tool, arguments, approval.question, approval.where_run)
+        about = card.excerpt() if approval.proof else card.whole()
         cards = [self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)]
         return [card for card in cards if card is not None]
 
@@ -103,6 +98,8 @@ class ApprovalCards:
         can = self._capabilities(target)
         if row.state in (OutboxState.READY, OutboxState.PARKED):
             outbox.withdraw(tx, row.group_id, reason="answered before it was delivered", now=now)
+        if approval.proof:
+            outbox.withdraw(tx, name_of_whole(row.group_id), reason="answered before it was delivered", now=now)
         has_expired = approval.state == ApprovalState.EXPIRED
         if not has_expired and (can is None or not can.edits):
             return None  # whoever answered is told in their own chat

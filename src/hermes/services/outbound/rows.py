@@ -87,6 +87,10 @@ class OutboxWriter:
         """The capabilities of this target's platform, as far as they are known now."""
         return self._capabilities(target) or UNKNOWN_PLATFORM
 
+    def edits(self, target: str) -> bool:
+        """Tell whether a message to this target can be edited."""
+        return self.capabilities(Target.parse(target)).edits
+
     def notice(self, target: Target, text: str, *, turn_id: str = "", key: str = "") -> list[Outgoing]:
         return self.rows(OutboundMessage(target, text), OutboxKind.NOTICE, turn_id=turn_id, key=key)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hermes.agent.toolkit.context import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
 from hermes.core.approval import SHARED, ApprovalState
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.core.keys import Target
 from hermes.core.media import without_files
-from hermes.core.messages import OutboundMessage, Role, ToolCall
+from hermes.core.messages import Role, ToolCall
 from hermes.core.roles import Action, PersonRole, may
 from hermes.core.turn import CallState
 from hermes.services.events import ApprovalRequested
@@ -25,9 +25,12 @@ from hermes.store import approvals, outbox
 from hermes.store.approvals import Approval, Question
 from hermes.store.db import Tx
 from hermes.store.ids import new_code, new_id
-from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox import Outgoing
 from hermes.store.turns import steps, tool_calls
 from hermes.store.turns.tool_calls import NewCall, StoredCall
+
+if TYPE_CHECKING:
+    from hermes.services.outbound.approval_questions import QuestionTarget
 
 ASKED_EACH_TIME = frozenset({"delegate_task"})
 """Tools that hand a task to a turn of its own, where this rule does not hold: a grant would allow every tool."""
@@ -52,9 +55,10 @@ class TurnApprovals:
     async def judged(self, work: RunningTurn, call: ToolCall, position: int) -> NewCall:
         """The call as it is stored, with its question where it needs one.
 
-        A rule may look at files and reads whatever a model wrote, so it never holds up the loop.
+        A rule may look at files and reads whatever a model wrote, and a long question is written to a file, so neither
+        holds up the loop.
         """
-        if not self._parts.toolbox.has_rule(call.name):
+        if not self._parts.toolbox.has_rule(call.name) and not work.is_mixed:
             return self._new_call(work, call, position)
         return await asyncio.to_thread(self._new_call, work, call, position)
 
@@ -64,6 +68,9 @@ class TurnApprovals:
         need = self._parts.toolbox.approval(call.name, call.arguments, context, self._among_others(work, call))
         if need is None:
             return NewCall(row_id, call)
+        from hermes.core.markdown.call_card import Card  # no start needs these
+        from hermes.services.outbound.approval_questions import QuestionWriter
+
         seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
         question = Question(
             new_id("ap"),
@@ -75,7 +82,10 @@ class TurnApprovals:
             need.subject,
             need.where,
         )
-        outgoing = self._question_rows(work, call, question, seconds)
+        writer = QuestionWriter(self._parts.outbox_writer, self._parts.spool)
+        card = Card(work.words, call.name, call.arguments, question.question, question.where_run)
+        chats = self._question_targets(work, touches_host=question.touches_host)
+        question, outgoing = writer.write(card, question, chats, seconds=seconds, turn_id=work.turn.id)
         own = [row for row in outgoing if row.target == str(work.origin.target)]
         if own:
             question = replace(question, target=own[-1].target, question_id=own[-1].id)
@@ -92,41 +102,17 @@ class TurnApprovals:
         subject = "" if call.name in ASKED_EACH_TIME else f"{SHARED}{call.name}"
         return ApprovalNeed(question, touches_host=may(work.role, Action.APPROVE_HOST), subject=subject)
 
-    def _question_rows(self, work: RunningTurn, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
-        """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
-        is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
-        about = approval_cards.render_question(
-            work.words,
-            name=call.name,
-            arguments=call.arguments,
-            question=question.question,
-            where=question.where_run,
-        )
+    def _question_targets(self, work: RunningTurn, *, touches_host: bool) -> list[QuestionTarget]:
+        """Return the chat that is asked, and the home channels where only an admin may answer."""
+        from hermes.services.outbound.approval_questions import QuestionTarget
 
-        def question_rows(target: Target, copy: int | None = None) -> list[Outgoing]:
-            how = approval_cards.how_to_answer(
-                work.words,
-                question,
-                seconds=seconds,
-                has_buttons=self._parts.outbox_writer.capabilities(target).buttons,
-                is_for_admins=is_for_admins and copy is None,
-            )
-            message = OutboundMessage(
-                target,
-                f"{about}\n{how}",
-                reply_to=work.turn.reply_to if copy is None else "",
-                buttons=approval_cards.buttons(work.words, question),
-            )
-            name = approval_cards.name_of_question(question.id, copy)
-            return self._parts.outbox_writer.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
-
-        rows = question_rows(work.origin.target)
+        origin = work.origin.target
+        is_for_admins = touches_host and not may(work.role, Action.APPROVE_HOST)
+        chats = [QuestionTarget(origin, reply_to=work.turn.reply_to, is_for_admins=is_for_admins)]
         if is_for_admins:
-            homes = [target for target in home_targets(self._parts.config()) if target != work.origin.target]
-            for copy, target in enumerate(homes[: approval_cards.MAX_COPIES]):
-                rows += question_rows(target, copy)
-        # Asked after its time, a question could only be answered in vain.
-        return [replace(row, expires_at=question.expires_at) for row in rows]
+            homes = [target for target in home_targets(self._parts.config()) if target != origin]
+            chats += [QuestionTarget(target, copy) for copy, target in enumerate(homes[: approval_cards.MAX_COPIES])]
+        return chats
 
     def tell(self, work: RunningTurn, new_calls: Sequence[NewCall]) -> None:
         """Send the questions of these calls, now that they are stored, and tell whoever watches."""

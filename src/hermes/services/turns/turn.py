@@ -24,6 +24,7 @@ from hermes.services.events import EventBus
 from hermes.services.outbound.approval_cards import ApprovalCards
 from hermes.services.outbound.media import Media
 from hermes.services.outbound.rows import OutboxWriter
+from hermes.services.outbound.spool import Spool
 from hermes.services.outbound.voice_reply import VoiceReply
 from hermes.services.turns.attachments import Attachments
 from hermes.services.turns.compression import FinishedTurn
@@ -150,6 +151,7 @@ class TurnServices:
     grown: Callable[[FinishedTurn], None]
     media: Media
     voice_reply: VoiceReply
+    spool: Spool
 
     def context_of(self, work: RunningTurn, row_id: str = "", name: str = "") -> ToolContext:
         """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made.

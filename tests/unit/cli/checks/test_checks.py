@@ -155,6 +155,35 @@ def test_the_way_to_each_host_is_shown() -> None:
     assert (found.level, found.more) == ("trouble", ("x.example cannot be reached: its name is not known",))
 
 
+@pytest.mark.parametrize(
+    "more, has_owner, is_told",
+    [
+        ("", False, True),
+        ("", True, False),
+        ("TELEGRAM_ALLOW_ALL_USERS=true\n", False, False),
+        ("GATEWAY_ALLOWED_USERS=9\n", False, False),
+        ("GATEWAY_OWNERS=telegram:5550142\n", False, False),
+        ("GATEWAY_OWNERS=local\n", False, False),
+    ],
+)
+def test_the_only_listed_person_who_is_not_the_owner_is_a_hint_with_the_command_to_type(
+    home: Path, more: str, has_owner: bool, is_told: bool
+) -> None:
+    token = "TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz1234567\n"
+    (home / ".env").write_text(f"{token}TELEGRAM_ALLOWED_USERS=5550142\n{more}")
+    config = load_config(home).config
+    for store in (
+        Store(SOUND, {"people": {"user": 1}, "dead_letters": 0, "has_owner": has_owner}),
+        Store(is_empty=True),
+    ):
+        found = people_check(store, config)
+        if is_told or (not more and store.is_empty):
+            assert found.level == "hint"
+            assert found.text.endswith("Is that you? → hermes config set owners telegram:5550142")
+        else:
+            assert "owners" not in found.text
+
+
 def test_a_platform_nobody_may_write_on_is_a_hint_and_one_that_gives_codes_is_not(home: Path) -> None:
     (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz1234567\n")
     counts = {"people": {"owner": 1, "user": 2}, "dead_letters": 0}

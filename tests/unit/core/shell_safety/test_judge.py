@@ -467,6 +467,35 @@ def test_in_a_sandbox_fewer_things_are_asked_about() -> None:
     assert not {"rm -rf build", "sudo ls", "pip install requests", "env", "eval $X", "reboot"} & sandboxed
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf build",
+        "find . -name '*.pyc' -delete",
+        "ls | xargs rm",
+        "x=rm; $x -rf build",
+        "python3 -c 'import shutil; shutil.rmtree(\"build\")'",
+        "rsync -a --delete a/ b/",
+    ],
+)
+def test_in_a_sandbox_whose_workspace_people_share_deleting_folders_is_asked_about(command: str) -> None:
+    assert Danger.DELETE_TREE not in judge(command, touches_host=False).dangers
+    assert judge(command, touches_host=False, is_shared=True).dangers == (Danger.DELETE_TREE,)
+
+
+@pytest.mark.parametrize(
+    "command", ["rm notes.txt", "ls build", "pip install requests", "python3 -c 'print(1)'", "eval $X"]
+)
+def test_in_a_shared_workspace_nothing_else_is_asked_about_that_was_not(command: str) -> None:
+    assert not judge(command, touches_host=False, is_shared=True).asks
+
+
+def test_code_that_deletes_folders_of_a_shared_workspace_is_asked_about() -> None:
+    source = "import shutil\nshutil.rmtree('build')"
+    assert not judge_python(source, touches_host=False).asks
+    assert judge_python(source, touches_host=False, is_shared=True).dangers == (Danger.DELETE_TREE,)
+
+
 def test_every_class_has_its_words_and_its_commands() -> None:
     assert set(CLASSES) == set(Danger)
     asked = {danger for command in ASKED for danger in judge(command).dangers}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hermes.core.approval import Scope
+from hermes.core.approval import Scope, effect_sha256
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
@@ -33,6 +33,7 @@ class ApprovalVerbs:
     def mapping(self) -> Mapping[str, Handler]:
         return {
             "approvals.list": self.listed,
+            "approvals.show": self.show,
             "approvals.answer": self.answer,
             "grants.list": self.grants,
             "grants.revoke": self.revoke,
@@ -42,6 +43,14 @@ class ApprovalVerbs:
         """List pending approvals, the oldest first, with the command of each."""
         waiting = await self._approvals.pending()
         return await self._db.read(_to_dicts, waiting)
+
+    async def show(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{id}``: return all of one question as text; its last line tells how to approve it."""
+        name = _word(args)
+        shown = await self._db.read(_whole, name)
+        if shown is None:
+            raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
+        return shown
 
     async def answer(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{id, allow, scope?, reason?}``: answer a question by its code or id, or ``all`` that wait."""
@@ -53,22 +62,30 @@ class ApprovalVerbs:
         approval = await self._db.read(_find, name)
         if approval is None:
             raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
-        answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
+        answered = await self._approvals.answer(
+            approval.id, allow=allow, reason=reason, scope=scope, proof=name, **OWNER
+        )
         if answered.answer is not AnswerOutcome.TAKEN:
             raise GatewayError(answered.sentence(ENGLISH, allow=allow))
         return {"answered": [approval.code], "text": answered.sentence(ENGLISH, allow=allow)}
 
     async def _answer_all(self, *, allow: bool, scope: Scope, reason: str) -> dict[str, Any]:
-        done = []
-        while waiting := await self._approvals.pending():
+        done: list[str] = []
+        unseen: list[str] = []
+        while waiting := [one for one in await self._approvals.pending() if one.code not in unseen]:
             for approval in waiting:
                 answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
                 if answered.answer is AnswerOutcome.TAKEN:
                     done.append(approval.code)
-            if len(waiting) < approvals.MAX_LISTED:
+                elif answered.answer is AnswerOutcome.UNSEEN:
+                    unseen.append(approval.code)
+            if len(waiting) + len(unseen) < approvals.MAX_LISTED:
                 break
         verb = "Approved" if allow else "Denied"
-        return {"answered": done, "text": f"{verb} {len(done)}." if done else "Nothing waits for an answer."}
+        text = f"{verb} {len(done)}." if done or unseen else "Nothing waits for an answer."
+        if unseen:
+            text += f" Too long for a bare yes; read each: hermes approvals show {' '.join(unseen[:5])}"
+        return {"answered": done, "text": text}
 
     async def grants(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         return await self._db.read(_granted)
@@ -115,7 +132,31 @@ def _meet_owner(tx: Tx) -> None:
 
 
 def _find(tx: Tx, name: str) -> Approval | None:
-    return approvals.get(tx, name) or approvals.by_code(tx, name.upper())
+    code = name.upper()
+    return approvals.get(tx, name) or approvals.by_code(tx, code) or approvals.by_proof(tx, code)
+
+
+def _whole(tx: Tx, name: str) -> dict[str, Any] | None:
+    from hermes.core.markdown.call_card import Card
+
+    approval = _find(tx, name)
+    if approval is None:
+        return None
+    call = tool_calls.get(tx, approval.tool_call_id)
+    tool, arguments = (call.name, call.arguments) if call is not None else ("", "")
+    card = Card(ENGLISH, tool, arguments, approval.question, approval.where_run)
+    end = f"Answered: {approval.state}."
+    if approval.is_pending:
+        end = f"To approve: hermes approvals approve {approval.proof or approval.code}"
+    return {
+        "id": approval.id,
+        "code": approval.code,
+        "state": approval.state,
+        "tool": tool,
+        "arguments": arguments,
+        "effect_sha256": effect_sha256(tool, arguments),
+        "text": card.file_text(end),
+    }
 
 
 def _to_dicts(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
@@ -125,7 +166,8 @@ def _to_dicts(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
         asked_of = people.get(tx, approval.asked_of) if approval.asked_of else None
         found.append(
             {
-                **asdict(approval),
+                **{name: value for name, value in asdict(approval).items() if name != "proof"},
+                "is_long": bool(approval.proof),
                 "tool": call.name if call else "",
                 "arguments": call.arguments if call else "",
                 "person": (asked_of.name or asked_of.id) if asked_of else "",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.core.errors import GatewayError
-from hermes.core.roles import PersonRole
+from hermes.core.roles import OwnerBy, PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.people.pairing import Pairings
 from hermes.store import people
@@ -102,6 +102,11 @@ def _set_role(tx: Tx, name: str, role: PersonRole) -> dict[str, Any]:
     person = _find(tx, name)
     if person.id == "local" or person.id.startswith("p_local_"):
         raise GatewayError("The person at this machine is always the owner; that role cannot be changed.")
+    if role is not PersonRole.OWNER and people.owner_by(tx, person.id) == OwnerBy.CONFIG:
+        raise GatewayError(
+            f"The settings name {person.name or person.id} as an owner. Take the id out of `owners` (GATEWAY_OWNERS) "
+            "first: hermes config explain owners"
+        )
     people.set_role(tx, person.id, role.value)
     return {"id": person.id, "name": person.name, "role": role.value}
 

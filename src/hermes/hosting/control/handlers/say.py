@@ -356,6 +356,7 @@ def _approval_in(tx: Tx, turn_id: str, text: str) -> dict[str, Any]:
                 "where": asked.where_run,
                 "has_scopes": bool(asked.subject),
                 "touches_host": bool(asked.touches_host),
+                "proof": asked.proof,
             }
     return {"code": "", "question": ""}
 
