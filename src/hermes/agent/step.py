@@ -8,11 +8,15 @@ from typing import cast
 
 from hermes.agent.models import failure_messages
 from hermes.core.errors import ModelError, ModelErrorKind
-from hermes.core.ports import Model, ModelNotice, ModelReply, ModelRequest, TextDelta
+from hermes.core.ports import Model, ModelNotice, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 
 
 async def ask_model(
-    model: Model, request: ModelRequest, on_text: Callable[[str], None], on_notice: Callable[[str], None]
+    model: Model,
+    request: ModelRequest,
+    on_text: Callable[[str], None],
+    on_notice: Callable[[str], None],
+    on_reasoning: Callable[[str], None] | None = None,
 ) -> ModelReply:
     """Stream one answer. Cancelling closes the connection to the provider."""
     stream = model.stream(request)
@@ -23,6 +27,9 @@ async def ask_model(
                 on_text(event.text)
             elif isinstance(event, ModelNotice):
                 on_notice(event.text)
+            elif isinstance(event, ReasoningDelta):
+                if on_reasoning is not None:
+                    on_reasoning(event.text)
             elif isinstance(event, ModelReply):
                 return event
     raise ModelError(ModelErrorKind.EMPTY, failure_messages.ENDED_EARLY, provider=model.label)

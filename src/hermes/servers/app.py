@@ -51,6 +51,10 @@ def make_app(
     app.router.add_get("/health", answer_health)
     for add in adders:
         add(app)
+    for route in list(app.router.routes()):
+        # Clients join their base URL with or without a slash. A redirect would lose the body of a POST.
+        if route.resource is not None and route.method != "HEAD" and not route.resource.canonical.endswith("/"):
+            app.router.add_route(route.method, f"{route.resource.canonical}/", route.handler)
     return app
 
 

@@ -29,6 +29,15 @@ class TextArrived:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningArrived:
+    """What the model thinks before it writes; published for requests of the API only."""
+
+    lane: str
+    turn_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentEnded:
     """The model finished one message of several (it calls tools now)."""
 
@@ -75,7 +84,16 @@ class TurnEnded:
     result: TurnResult = field(default_factory=lambda: TurnResult("", ""))
 
 
-TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalRequested | TurnEnded
+TurnEvent = (
+    TurnStarted
+    | TextArrived
+    | ReasoningArrived
+    | SegmentEnded
+    | ToolStarted
+    | ToolEnded
+    | ApprovalRequested
+    | TurnEnded
+)
 Watcher = Callable[[TurnEvent], None]
 
 

@@ -114,6 +114,17 @@ class Toolbox:
         found = [self._specs[name] for name in names_found(history) if name in offer.further] if offer.further else ()
         return (*offer.at_hand, *found) if found else offer.at_hand
 
+    def only(self, offered: Sequence[ToolSpec], names: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """Return those of the offered tools that ``names`` lists, by their own name or by that of their group."""
+        return tuple(spec for spec in offered if self.is_among(spec.name, names))
+
+    def is_among(self, name: str, names: Sequence[str] | None) -> bool:
+        """Tell whether a request that wants only ``names`` may use this tool; None wants all."""
+        if names is None or name in names:
+            return True
+        found = self._tools.get(name)
+        return found is not None and found.group in names
+
     def _offer(self, where: Where, role: PersonRole) -> _Offer:
         """Return the offer of a configuration: computed once, the same object from then on."""
         access = self._access(where)

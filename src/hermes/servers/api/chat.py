@@ -19,10 +19,15 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
-from hermes.servers.api.context import CALLER, ApiParts, SessionNames, session_names
+from hermes.servers.api.context import CALLER, REQUEST_ID, ApiParts, SessionNames, session_names
+from hermes.servers.api.direct.tasks import BackgroundTasks, is_background_task
 from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.input.files import FileTexts
+from hermes.servers.api.input.sampling import check_sampling, read_effort
+from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.chat_stream import ChunkWriter
+from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.transcripts import check_answers, has_transcript
@@ -63,19 +68,27 @@ class ChatRoutes:
         self._gateway = parts.gateway
         self._requests = parts.gateway.requests
         self._keep_alive_seconds = keep_alive_seconds
+        self._files = FileTexts()
+        self._tasks = BackgroundTasks(parts.gateway)
         self.calls = OpenRequests()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
         body = await parse.read_body(request, limits)
+        if is_background_task(body):
+            return await self._tasks.answer(request, body, limits)
+        body = await self._files.put_in(request, body, "messages", limits)
+        await note_left_out(request, self._gateway, body)
         default = "" if body.get("model") else self._gateway.models.model_for().label
         asked = await parse.apart(request, _read, request, body, limits, default)
         if asked.options.format is not None:
             await response_format.check_model(self._gateway, asked.names.key, asked.options, response_format.CHAT_PARAM)
+        await check_sampling(self._gateway, asked.names.key, asked.options)
         caller, new = request[CALLER], await self._new_messages(asked)
         ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
         async with self._requests.ask(ask, role=caller.role) as handle:
+            request[REQUEST_ID] = handle.event_id
             if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
                 return await self._respond(request, handle, asked)
             async with self._minding_the_client(request, handle):
@@ -94,6 +107,8 @@ class ChatRoutes:
             await check_answers(self._gateway, asked.names, newest)
             return newest
         if asked.names.is_named and await has_transcript(self._gateway, asked.names):
+            if talk.continues_answer:
+                return newest
             parse.check_results(talk.messages[-len(newest) - 1 :])
             return newest
         parse.check_results(talk.messages)
@@ -123,7 +138,13 @@ class ChatRoutes:
         try:
             async with event_stream(request, asked.names.headers()) as stream:
                 telling = ChunkWriter(
-                    stream, asked.names, id_of(handle), self._now(), asked.model, wants_usage=asked.wants_usage
+                    stream,
+                    asked.names,
+                    id_of(handle),
+                    self._now(),
+                    asked.model,
+                    wants_usage=asked.wants_usage,
+                    text=SegmentText(keeps_start=asked.talk.continues_answer),
                 )
                 await self._tell(handle, telling)
         except ClientGoneError:
@@ -201,6 +222,8 @@ def _read(request: web.Request, body: Json, limits: InputLimits, default_model: 
         instructions=talk.instructions,
         max_tokens=asked.max_completion_tokens or asked.max_tokens,
         form=response_format.read_response_format(asked.response_format, limits),
+        reasoning=read_effort(asked.reasoning_effort, "reasoning_effort"),
+        own_tools=own_tools(request),
     )
     return ChatRequest(
         talk,
