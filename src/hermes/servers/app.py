@@ -68,17 +68,17 @@ async def _errors_become_answers(request: web.Request, handler: Handler) -> web.
     try:
         return await handler(request)
     except ApiError as refusal:
-        return refusal.response()
+        return refusal.response(request.path)
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
-        return _in_envelope(request, refusal).response()
+        return _in_envelope(request, refusal).response(request.path)
     except StoreIsDownError as error:
         log.warning("Store is down", extra={"while": request.path, "reason": str(error)})
-        return store_is_down().response()
+        return store_is_down().response(request.path)
     except Exception:
         log.exception("Request failed", extra={"method": request.method, "path": request.path})
-        return _broken().response()
+        return _broken().response(request.path)
 
 
 def _broken() -> ApiError:

@@ -24,6 +24,7 @@ from hermes.servers.api import (
     security,
     sessions,
 )
+from hermes.servers.api.anthropic import routes as messages
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.context import CALLER, ApiParts
@@ -66,6 +67,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
     limits = limits_of(parts.gateway.config.api)
     return [
         chat.routes(parts),
+        messages.routes(parts),
         embeddings.routes(parts),
         routes.routes(parts, limits),
         _runs(parts, limits),

@@ -199,6 +199,21 @@ class ResponseRequestBody(msgspec.Struct):
     user: Label | None = None
 
 
+class MessagesRequestBody(msgspec.Struct):
+    messages: Annotated[list[Json], Meta(min_length=1, max_length=10_000)]
+    model: Name | None = None
+    max_tokens: TokenCount | None = None
+    system: Any = None
+    stream: bool | None = None
+    tools: list[Json] | None = None
+    tool_choice: Json | None = None
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_p: Share | None = None
+    stop_sequences: list[str] | None = None
+    thinking: Json | None = None
+    output_config: Json | None = None
+
+
 class EmbeddingsRequestBody(msgspec.Struct):
     input: Annotated[Any, Meta(extra_json_schema={"type": ["string", "array"]})]
     model: Name | None = None

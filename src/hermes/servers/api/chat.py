@@ -10,12 +10,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from aiohttp import web
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
-from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.core.requests import AgentRequest, RequestKind, TurnOptions, TurnResult
 from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
@@ -32,6 +33,7 @@ from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_s
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
+from hermes.services.events import TurnEvent
 from hermes.services.requests.requests import RequestHandle
 
 log = logging.getLogger(__name__)
@@ -63,7 +65,25 @@ class ChatRequest:
     stops_when_left: bool
 
 
+class StreamWriter(Protocol):
+    """Writes one stream in the shape of its API. ``saw`` is told every event and says when the stream is over."""
+
+    async def begin(self) -> None: ...
+
+    async def saw(self, event: TurnEvent) -> bool: ...
+
+    async def end(self, result: TurnResult) -> None: ...
+
+    async def fail(self, error: ApiError) -> None: ...
+
+    async def keep_alive(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class ChatRoutes:
+    _takes_tasks = True
+
     def __init__(self, parts: ApiParts, keep_alive_seconds: float) -> None:
         self._gateway = parts.gateway
         self._requests = parts.gateway.requests
@@ -74,8 +94,8 @@ class ChatRoutes:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
-        body = await parse.read_body(request, limits)
-        if is_background_task(body):
+        body = await self._read_body(request, limits)
+        if self._takes_tasks and is_background_task(body):
             return await self._tasks.answer(request, body, limits)
         body = await self._files.put_in(request, body, "messages", limits)
         await note_left_out(request, self._gateway, body)
@@ -96,9 +116,12 @@ class ChatRoutes:
             return web.Response(status=499) if _is_gone(request) else answer  # half an answer is not to be kept
 
     async def _respond(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
-        return await (self._stream(request, handle, asked) if asked.streams else self._answer(handle, asked))
+        return await (self._stream if asked.streams else self._answer)(request, handle, asked)
 
     # Reading
+
+    async def _read_body(self, request: web.Request, limits: InputLimits) -> Json:
+        return await parse.read_body(request, limits)
 
     async def _new_messages(self, asked: ChatRequest) -> tuple[ChatMessage, ...]:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
@@ -123,35 +146,42 @@ class ChatRoutes:
 
     # Answering
 
-    async def _answer(self, handle: RequestHandle, asked: ChatRequest) -> web.Response:
+    async def _answer(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.Response:
         with self.calls.waiting():
             result = await results.end_of(handle, self._requests, asked.names, look_seconds=self._keep_alive_seconds)
         if not results.finish_reason(result):
             raise results.failure(result, asked.names)
-        body = results.completion(result, completion_id=id_of(handle), created=self._now(), model=asked.model)
-        response = json_response(body)
+        response = json_response(self._to_dict(request, handle, asked, result))
         response.headers.update({**asked.names.headers(), **results.outcome_headers(result)})
         return response
+
+    def _to_dict(self, _request: web.Request, handle: RequestHandle, asked: ChatRequest, result: TurnResult) -> Json:
+        return results.completion(result, completion_id=id_of(handle), created=self._now(), model=asked.model)
+
+    def _writer(
+        self, _request: web.Request, stream: EventStream, handle: RequestHandle, asked: ChatRequest
+    ) -> StreamWriter:
+        return ChunkWriter(
+            stream,
+            asked.names,
+            id_of(handle),
+            self._now(),
+            asked.model,
+            wants_usage=asked.wants_usage,
+            text=SegmentText(keeps_start=asked.talk.continues_answer),
+        )
 
     async def _stream(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
         stream: EventStream | None = None
         try:
             async with event_stream(request, asked.names.headers()) as stream:
-                telling = ChunkWriter(
-                    stream,
-                    asked.names,
-                    id_of(handle),
-                    self._now(),
-                    asked.model,
-                    wants_usage=asked.wants_usage,
-                    text=SegmentText(keeps_start=asked.talk.continues_answer),
-                )
+                telling = self._writer(request, stream, handle, asked)
                 await self._tell(handle, telling)
         except ClientGoneError:
             log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": handle.turn_id})
         return stream.response if stream is not None else web.Response(status=499)
 
-    async def _tell(self, handle: RequestHandle, telling: ChunkWriter) -> None:
+    async def _tell(self, handle: RequestHandle, telling: StreamWriter) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         try:
             with self.calls.waiting():
@@ -163,16 +193,16 @@ class ChatRoutes:
         except Exception:
             log.exception("Stream failed", extra={"turn": handle.turn_id})
             await telling.fail(internal_error())
-        await telling.stream.done()
+        await telling.close()
 
-    async def _tell_all(self, handle: RequestHandle, telling: ChunkWriter) -> None:
+    async def _tell_all(self, handle: RequestHandle, telling: StreamWriter) -> None:
         await telling.begin()
         async for event in follow(handle, keep_alive_seconds=self._keep_alive_seconds):
             if event is not None:
                 if await telling.saw(event):
                     return
                 continue
-            await telling.stream.keep_alive()
+            await telling.keep_alive()
             if (result := await results.end_in_store(handle, self._requests)) is not None:
                 await telling.end(result)
                 return

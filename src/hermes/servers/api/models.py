@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
@@ -48,8 +49,16 @@ class _Small:
     def _model_to_dict(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._since, "owned_by": "hermes"}
 
-    async def models(self, _request: web.Request) -> web.Response:
-        return json_response({"object": "list", "data": [self._model_to_dict(name) for name in self._names()]})
+    async def models(self, request: web.Request) -> web.Response:
+        """Clients of Anthropic's API tell its version, and look for further fields."""
+        listed = [self._model_to_dict(name) for name in self._names()]
+        if "anthropic-version" not in request.headers:
+            return json_response({"object": "list", "data": listed})
+        since = datetime.fromtimestamp(self._since, UTC).isoformat()
+        theirs = {"type": "model", "created_at": since, "lifecycle": "active"}
+        data = [{**model, **theirs, "display_name": model["id"]} for model in listed]
+        page = {"has_more": False, "first_id": data[0]["id"], "last_id": data[-1]["id"]}
+        return json_response({"object": "list", "data": data, **page})
 
     async def model(self, request: web.Request) -> web.Response:
         name = request.match_info["model"].rstrip("/")

@@ -41,6 +41,12 @@ class ChunkWriter:
     async def begin(self) -> None:
         await self._choice({"role": "assistant", "content": "", "refusal": None})
 
+    async def keep_alive(self) -> None:
+        await self.stream.keep_alive()
+
+    async def close(self) -> None:
+        await self.stream.done()
+
     async def saw(self, event: TurnEvent) -> bool:
         if isinstance(event, TextArrived):
             await self._write(self.text.add(event.text))
