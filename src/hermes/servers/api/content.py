@@ -18,12 +18,16 @@ DETAILS = frozenset({"auto", "low", "high", "original"})
 
 @dataclass(frozen=True, slots=True)
 class InputLimits:
-    """How much one request may hold. ``text`` is for one message, in bytes of UTF-8; ``parts`` for one message too."""
+    """How much one request may hold. ``text`` is for one message, in bytes of UTF-8; ``parts`` for one message too.
+
+    ``description`` is for that of a tool or a form, in characters.
+    """
 
     body_bytes: int = 50 * 1024 * 1024
     messages: int = 10_000
     parts: int = 1_000
     text: int = 10 * 1024 * 1024
+    description: int = 64 * 1024
     depth: int = 10
     tools: int = 512
     schema_depth: int = 64

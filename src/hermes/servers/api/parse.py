@@ -243,7 +243,7 @@ def _tool(item: Json, where: str, limits: InputLimits) -> ToolSpec:
     nested, where = item.get("function"), f"{where}.function"
     function = decode(nested if isinstance(nested, dict) else item, bodies.FunctionBody, where)
     description, parameters = function.description or "", function.parameters or {}
-    if len(description) > limits.text:
+    if len(description) > limits.description:
         raise bad_request("The description is too long.", code="invalid_tools", param=f"{where}.description")
     check_depth(parameters, f"{where}.parameters", limits)
     return ToolSpec(function.name, storable(description), parameters, function.strict)

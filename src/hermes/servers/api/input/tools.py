@@ -17,23 +17,23 @@ from hermes.services.requests.requests import PLATFORM
 
 TOOLS_HEADER = "X-Hermes-Tools"
 NO_TOOLS = "none"
-OUR_EQUALS = {"web_search": "web_search", "web_search_preview": "web_search"}
+OUR_EQUALS = {"web_search": "web_search", "web_fetch": "web_extract"}
 """Types of hosted tools, by the beginning of their names, and the gateway's tool that does the same."""
 LONGEST_LIST = 2000
 _NAME = re.compile(r"[\w-]+\Z", re.ASCII)
 
 
 def is_function(tool: Json) -> bool:
-    return tool.get("type", "function") == "function"
+    return tool.get("type") in (None, "function")
 
 
 def left_out(tools: Sequence[Json] | None, offered: Sequence[str]) -> list[str]:
     """Name the tools of a request that nothing here does. ``offered`` are the names of the gateway's own tools."""
     names: list[str] = []
     for tool in tools or ():
-        kind = str(tool.get("type", "function"))
+        kind = str(tool.get("type"))
         equal = next((ours for prefix, ours in OUR_EQUALS.items() if kind.startswith(prefix)), "")
-        if kind == "function" or (equal and equal in offered):
+        if is_function(tool) or (equal and equal in offered):
             continue
         name = tool.get("name") or tool.get("server_label") or ""
         names.append(one_line(f"{kind} {name}".strip(), 60))

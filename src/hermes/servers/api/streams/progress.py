@@ -50,7 +50,7 @@ class ToolProgress:
 
 def _event(shown: Json, *, is_done: bool) -> Json:
     """``event`` is the form in which Open WebUI takes a line of status from a stream."""
-    words = f"{shown['emoji']} {shown['tool']}" + (f": {shown['label']}" if shown["label"] else "")
+    words = f"{shown['emoji']} {shown['tool']}" + ("" if shown["label"] == shown["tool"] else f": {shown['label']}")
     status = {"type": "status", "data": {"description": words, "done": is_done}}
     return {**shown, "status": "completed" if is_done else "running", "event": status}
 
