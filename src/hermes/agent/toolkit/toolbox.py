@@ -114,6 +114,11 @@ class Toolbox:
         found = [self._specs[name] for name in names_found(history) if name in offer.further] if offer.further else ()
         return (*offer.at_hand, *found) if found else offer.at_hand
 
+    def ready_names(self, where: Where, role: PersonRole) -> list[str]:
+        """Return the names of the tools that a role may use here and that need no further set-up."""
+        unready = self._access(where).unready
+        return [tool.name for tool in self.allowed(where, role) if tool.name not in unready]
+
     def only(self, offered: Sequence[ToolSpec], names: Sequence[str]) -> tuple[ToolSpec, ...]:
         """Return those of the offered tools that ``names`` lists, by their own name or by that of their group."""
         return tuple(spec for spec in offered if self.is_among(spec.name, names))

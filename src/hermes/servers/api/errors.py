@@ -46,10 +46,11 @@ class ApiError(Exception):
         error = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code, **self.extras}
         return {"error": error}
 
-    def anthropic_body(self) -> dict[str, Any]:
+    def anthropic_body(self, request_id: str = "") -> dict[str, Any]:
         kind = ANTHROPIC_KINDS.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
         extras = {"code": self.code, "param": self.param, **self.extras}
-        return {"type": "error", "error": {"type": kind, "message": self.message, **extras}}
+        error = {"type": kind, "message": self.message, **extras}
+        return {"type": "error", "error": error, "request_id": request_id or None}
 
     def response(self, path: str = "") -> web.Response:
         """``path`` of the request: clients of `/v1/messages` know another envelope."""

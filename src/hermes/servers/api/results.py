@@ -176,7 +176,7 @@ def completion(result: TurnResult, *, completion_id: str, created: int, model: s
     """The whole answer. Not for a failure, which has no finish reason."""
     reason = finish_reason(result)
     text = result.whole_text
-    message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
+    message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None, "annotations": []}
     if result.tool_calls:
         message["tool_calls"] = [tool_call(call) for call in result.tool_calls]
     elif not text:

@@ -210,7 +210,9 @@ def add_headers(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.Stre
         for name, value in SECURITY_HEADERS.items():
             headers.setdefault(name, value)
         headers[hdrs.SERVER] = "hermes"
-        headers.setdefault(REQUEST_ID_HEADER, request.get(REQUEST_ID) or new_id("req"))
+        request_id = headers.setdefault(REQUEST_ID_HEADER, request.get(REQUEST_ID) or new_id("req"))
+        if request.path.startswith("/v1/messages"):
+            headers["request-id"] = request_id  # as clients of Anthropic's API read it
         if warnings := request.get(WARNINGS):
             headers[WARNING_HEADER] = one_line("; ".join(warnings), MAX_WARNING).encode("ascii", "replace").decode()
         origin = request.headers.get(hdrs.ORIGIN)

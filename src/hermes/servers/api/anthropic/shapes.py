@@ -30,6 +30,8 @@ def opened(message_id: str, model: str) -> Json:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
+        "stop_details": None,
+        "container": None,
         "usage": usage_of(Usage()),
     }
 
@@ -74,7 +76,7 @@ def thinking_block(text: str) -> Json:
 
 
 def tool_use_block(call: ToolCall, arguments: Json) -> Json:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments, "caller": {"type": "direct"}}
 
 
 def arguments_of(call: ToolCall) -> Json:
@@ -88,9 +90,16 @@ def arguments_of(call: ToolCall) -> Json:
 
 def usage_of(usage: Usage) -> Json:
     """What was read from the provider's cache is counted apart from the rest of the input."""
+    return {**last_usage(usage), "cache_creation": None, "inference_geo": None, "service_tier": None}
+
+
+def last_usage(usage: Usage) -> Json:
+    """The same as the last events of a stream tell it."""
     return {
         "input_tokens": max(0, usage.prompt_tokens - usage.cached_tokens),
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+        "server_tool_use": None,
     }

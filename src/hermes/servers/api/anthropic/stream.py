@@ -80,8 +80,13 @@ class MessageWriter:
             await self._delta("tool_use", block, "input_json_delta", partial_json=arguments)
         await self._close_block()
         extras = {"hermes": results.extras(result)} if results.has_extras(result) else {}
-        delta = {"stop_reason": shapes.STOP_REASONS[reason], "stop_sequence": None}
-        await self._send("message_delta", delta=delta, usage=shapes.usage_of(result.usage), **extras)
+        delta = {
+            "stop_reason": shapes.STOP_REASONS[reason],
+            "stop_sequence": None,
+            "stop_details": None,
+            "container": None,
+        }
+        await self._send("message_delta", delta=delta, usage=shapes.last_usage(result.usage), **extras)
         await self._send("message_stop")
 
     async def fail(self, error: ApiError) -> None:

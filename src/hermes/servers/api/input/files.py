@@ -80,6 +80,11 @@ class FileTexts:
 
         if self._reader is None:
             self._reader = DocumentReader()
+        if not documents.is_document(name, mime) and not raw.startswith(b"%PDF-"):
+            if b"\0" in raw[:8192]:
+                message = f"The file {name!r} is no text. Text, PDF, Word and HTML files are read; pictures are shown."
+                raise ApiError(400, message, code="unsupported_content_type", param=param)
+            mime = "text/plain"
         try:
             found = await documents.excerpt(self._reader, raw, name, mime, most=max(1, limits.text // 4))
         except ToolError as error:

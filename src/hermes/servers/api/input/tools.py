@@ -46,9 +46,8 @@ async def note_left_out(request: web.Request, gateway: Gateway, body: Json) -> N
     if not isinstance(sent, list) or all(not isinstance(tool, dict) or is_function(tool) for tool in sent):
         return
     await gateway.toolbox.ready()
-    allowed = gateway.toolbox.allowed(PLATFORM, request[CALLER].role)
-    wanted = own_tools(request)
-    offered = [tool.name for tool in allowed if gateway.toolbox.is_among(tool.name, wanted)]
+    ready, wanted = gateway.toolbox.ready_names(PLATFORM, request[CALLER].role), own_tools(request)
+    offered = [name for name in ready if gateway.toolbox.is_among(name, wanted)]
     if names := left_out([tool for tool in sent if isinstance(tool, dict)], offered):
         request.setdefault(WARNINGS, []).append(f"tools left out: {', '.join(names)}")
 

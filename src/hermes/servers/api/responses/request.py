@@ -139,6 +139,8 @@ def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Conversation:
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     talk = _read_items(value, "input", limits)
+    if not talk.messages and talk.instructions.strip():  # nothing but system messages: they are what is asked
+        talk = Conversation("", (ChatMessage(Role.USER, talk.instructions),))
     parse.check_turn(talk.messages, "input")
     return talk
 
