@@ -22,7 +22,7 @@ Middleware = Any  # aiohttp's own type for it is not public
 WhyClosed = Callable[[], Awaitable[str]]
 Health = Callable[[], Mapping[str, Any]]
 
-LARGEST_BODY = 32 * 1024 * 1024
+LARGEST_BODY = 50 * 1024 * 1024
 CLOSING_SECONDS = 1.0
 IDLE_SECONDS = 20.0
 """A connection that sends no whole head of a request for so long is closed: idle, or slow on purpose."""

@@ -123,7 +123,7 @@ def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
                 "name": tool.name,
                 "description": tool.description or None,
                 "parameters": tool.parameters,
-                "strict": bool(tool.strict),
+                "strict": tool.strict,
             }
             for tool in options.tools
         ],
