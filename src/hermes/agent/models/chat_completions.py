@@ -216,7 +216,7 @@ def sampling_of(sampling: Sampling) -> Json:
 
 
 def tool_of(tool: ToolSpec) -> Json:
-    function = {"name": tool.name, "description": tool.description, "parameters": request_body.schema_of(tool)}
+    function: Json = {"name": tool.name, "description": tool.description, "parameters": request_body.schema_of(tool)}
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}

@@ -168,6 +168,7 @@ class ResponseTextBody(msgspec.Struct):
 
 class ReasoningBody(msgspec.Struct):
     effort: str | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
 
 
 class ResponseRequestBody(msgspec.Struct):

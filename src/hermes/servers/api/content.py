@@ -104,8 +104,8 @@ class _ContentParts:
 
     def _take_part(self, part: dict[str, Any], param: str) -> None:
         kind = part.get("type", "text" if "text" in part else None)
-        inner = part.get("file") if isinstance(part.get("file"), dict) else {}
-        if part.get("file_id") is not None or inner.get("file_id") is not None:
+        box = part.get("file")
+        if (box if isinstance(box, dict) else part).get("file_id") is not None:
             raise _unsupported("Files are not kept here: send the file itself as file_data, not a file_id.", param)
         if not isinstance(kind, str):
             raise bad_request("A content part needs a type.", code="invalid_content", param=f"{param}.type")

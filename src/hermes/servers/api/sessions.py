@@ -199,7 +199,7 @@ class SessionRoutes:
             "usage": results.usage_of(result.usage),
             "transcript": run.transcript(),
         }
-        if results.has_extras(reason):
+        if results.has_extras(result):
             body["hermes"] = results.extras(result)
         response = json_response(body)
         response.headers.update({**names.headers(), **results.outcome_headers(result)})

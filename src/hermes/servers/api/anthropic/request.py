@@ -198,7 +198,7 @@ def _texts(value: Any, param: str) -> list[str]:
     if isinstance(value, str):
         return [value]
     blocks = value if isinstance(value, list) else [value]
-    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
+    texts: list[Any] = [block.get("text") if isinstance(block, dict) else block for block in blocks]
     if not all(isinstance(text, str) for text in texts):
         raise bad_request(f"{param} is a text, or an array of text blocks.", code="invalid_content", param=param)
     return texts

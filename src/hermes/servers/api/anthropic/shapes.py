@@ -67,7 +67,8 @@ def blocks_of(result: TurnResult, *, shows_thinking: bool) -> list[Json]:
 
 
 def text_block(text: str) -> Json:
-    return {"type": "text", "text": text, "citations": None}
+    """Without citations: an empty array, since some clients refuse null there."""
+    return {"type": "text", "text": text, "citations": []}
 
 
 def thinking_block(text: str) -> Json:

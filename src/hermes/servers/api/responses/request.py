@@ -100,6 +100,7 @@ def _read_conversation_name(value: Any) -> str:
 
 def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
     choice, sampling = options.tool_choice, options.sampling or Sampling()
+    reasoning = sent.reasoning or bodies.ReasoningBody()
     is_word = choice in ("", "auto", "none", "required")
     form = {"type": "text"} if options.format is None else response_format.format_to_dict(options.format)
     return {
@@ -114,7 +115,7 @@ def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
         "presence_penalty": sampling.presence_penalty or 0.0,
         "frequency_penalty": sampling.frequency_penalty or 0.0,
         "top_logprobs": sampling.top_logprobs,
-        "reasoning": {"effort": sent.reasoning.effort if sent.reasoning else None, "summary": None},
+        "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary},
         "text": {"format": form},
         "tool_choice": (choice or "auto") if is_word else {"type": "function", "name": choice},
         "tools": [
