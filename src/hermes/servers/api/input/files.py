@@ -72,9 +72,9 @@ class FileTexts:
         except (binascii.Error, ValueError):
             message = f"The data of the file {name!r} is no base64. Send data:TYPE;base64,… as file_data."
             raise bad_request(message, code="invalid_file", param=param) from None
-        return {"type": "text", "text": await self._shown(raw, name, mime, param, limits)}
+        return {"type": "text", "text": await self._read_document(raw, name, mime, param, limits)}
 
-    async def _shown(self, raw: bytes, name: str, mime: str, param: str, limits: InputLimits) -> str:
+    async def _read_document(self, raw: bytes, name: str, mime: str, param: str, limits: InputLimits) -> str:
         from hermes.agent.web import documents, untrusted
         from hermes.agent.web.reader import DocumentReader
 
