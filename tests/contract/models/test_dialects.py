@@ -106,7 +106,7 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
             finish="tool_calls",
         ),
     ),
-    "openrouter": ("chat_completions", Heard("Hello there.", "The user greets me.", usage=Usage(14, 27, reasoning_tokens=21))),
+    "openrouter": ("chat_completions", Heard("Hello there.", "The user greets me.", usage=Usage(14, 27, 0, 21))),
     "openrouter_error": ("chat_completions", Failed(ModelErrorKind.TRANSIENT, "Once upon a time")),
     "ollama": (
         "chat_completions",

@@ -591,9 +591,11 @@ async def test_a_stream_that_breaks_inside_is_ended_properly(start_api: StartApi
 
 async def test_a_gateway_that_stops_ends_its_calls_in_words(start_api: StartApi, model: FakeModel) -> None:
     model.hold(silently=True)
+    is_open = asyncio.Event()
 
     async def read(url: str, body: dict[str, Any]) -> bytes:
         async with aiohttp.ClientSession() as client, client.post(url, json=body) as answer:
+            is_open.set()  # the stream, since the other has no head before its end
             return await answer.read()
 
     async def read_both(url: str) -> list[bytes]:
@@ -606,6 +608,7 @@ async def test_a_gateway_that_stops_ends_its_calls_in_words(start_api: StartApi,
         async with asyncio.timeout(20):
             while model.open_now < 2:  # noqa: ASYNC110 - the fake counts, and tells nobody
                 await asyncio.sleep(0.01)
+            await is_open.wait()
     streamed, whole = await reading
     *_, error, done, _ = streamed.decode().split("\n\n")
     assert '"code":"gateway_stopping"' in error

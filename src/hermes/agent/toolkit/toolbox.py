@@ -130,6 +130,11 @@ class Toolbox:
         found = self._tools.get(name)
         return found is not None and found.group in names
 
+    def check_among(self, name: str, names: Sequence[str] | None) -> None:
+        """Raise a ToolError for a call of a tool that the request does not want."""
+        if not self.is_among(name, names):
+            raise ToolError(f"{name} is not offered in this request. Do without it.")
+
     def _offer(self, where: Where, role: PersonRole) -> _Offer:
         """Return the offer of a configuration: computed once, the same object from then on."""
         access = self._access(where)

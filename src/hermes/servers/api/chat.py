@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 ON_DISCONNECT_HEADER = "X-Hermes-On-Disconnect"
 LOOK_FOR_CLIENT_SECONDS = 0.2
 TRIES_TO_STOP = 10
+EARLY_SECONDS = 1.0
+"""How long a stream waits for the first event before it opens: a 429 of the provider within it is the status."""
 
 
 def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> RouteAdder:
@@ -172,6 +174,10 @@ class ChatRoutes:
         )
 
     async def _stream(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
+        with self.calls.waiting():
+            early = await handle.early_end(EARLY_SECONDS)
+        if early is not None and early.is_rate_limited and not early.text:
+            raise results.failure(early, asked.names)  # while there still is a status to say so
         stream: EventStream | None = None
         try:
             async with event_stream(request, asked.names.headers()) as stream:

@@ -28,7 +28,8 @@ from hermes.servers.api.bodies import DecisionBody, RunRequestBody, SessionChatR
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.input.tools import own_tools
+from hermes.servers.api.input.files import FileTexts
+from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.streams.run_events import RUN, SNAPSHOT, RunEvent, RunFeed, RunFeeds, run_id_of
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
@@ -308,6 +309,7 @@ class Runs:
         self._feeds = feeds
         self._reader = RunReader(parts.gateway, feeds)
         self._limits = limits
+        self._files = FileTexts()
         self._place_of_response = place_of_response
         self._stopping: dict[str, asyncio.Task[None]] = {}
 
@@ -321,7 +323,9 @@ class Runs:
 
     async def create(self, request: web.Request) -> web.Response:
         caller = request[CALLER]
-        body = decode_request(await parse.read_body(request, self._limits), RunRequestBody)
+        raw = await self._files.put_in(request, await parse.read_body(request, self._limits), "input", self._limits)
+        await note_left_out(request, self._gateway, raw)
+        body = decode_request(raw, RunRequestBody)
         names = await self._names(request, body, caller)
         reading = partial(read_request, is_whole=not names.is_named, tools=own_tools(request))
         whole, options = await parse.apart(request, reading, body, self._limits)

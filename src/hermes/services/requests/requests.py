@@ -109,6 +109,17 @@ class RequestHandle:
             self._events.appendleft(event)
         return event is not None
 
+    async def early_end(self, seconds: float) -> TurnResult | None:
+        """Wait for the first event after the start, without taking any. Return its result, if the turn ended."""
+        seen: list[TurnEvent] = []
+        while not seen or isinstance(seen[-1], TurnStarted):
+            event = await self.within(seconds)
+            if event is None:
+                break
+            seen.append(event)
+        self._events.extendleft(reversed(seen))
+        return seen[-1].result if seen and isinstance(seen[-1], TurnEnded) else None
+
     def ready(self) -> list[TurnEvent]:
         """Take the events that have come, without waiting."""
         events = list(self._events)
