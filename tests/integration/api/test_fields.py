@@ -47,7 +47,7 @@ def deltas(events: list[Event], field: str) -> str:
 
 async def test_sampling_reaches_a_provider_of_chat_completions(start: Start, model: FakeModel) -> None:
     async with served(start) as api, asyncio.timeout(20):
-        sampling = {"top_p": 0.5, "presence_penalty": 1.0, "frequency_penalty": -1.0, "seed": 7, "stop": ["END"]}
+        sampling: Json = {"top_p": 0.5, "presence_penalty": 1.0, "frequency_penalty": -1.0, "seed": 7, "stop": ["END"]}
         await api.post(CHAT, chat(**sampling, parallel_tool_calls=False, tools=[LOOK], reasoning_effort="minimal"))
         sent = model.last_request
         assert {name: sent[name] for name in sampling} == sampling

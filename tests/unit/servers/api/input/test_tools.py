@@ -15,7 +15,7 @@ CUSTOM = {"type": "custom", "name": "apply_patch"}
 
 
 def test_tools_that_nothing_here_does_are_named() -> None:
-    sent = [
+    sent: list[dict[str, Any]] = [
         {"type": "function", "name": "a"},
         {"type": "web_search_preview"},
         {"type": "web_search_20250305", "name": "web_search"},
