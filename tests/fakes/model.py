@@ -251,6 +251,7 @@ class FakeModel:
         for path, speech in speeches().items():
             app.router.add_post(f"/v1{path}", partial(self._asked, speech))
         app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/embeddings", self._embeddings)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=1024)
@@ -269,6 +270,21 @@ class FakeModel:
         if (refused := self._wrong_key(request, _speech_of(request))) is not None:
             return refused
         return _json(200, {"object": "list", "data": [{"id": self._model, "object": "model", "owned_by": "fake"}]})
+
+    async def _embeddings(self, request: web.Request) -> web.Response:
+        """A vector of one number for each text: its length. A refusal in the script counts here too."""
+        body: Json = orjson.loads(await request.read())
+        self.requests.append(body)
+        speech = _speech_of(request)
+        if (refused := self._wrong_key(request, speech)) is not None:
+            return refused
+        if self._script and isinstance(self._script[0], Refusal):
+            return _refusal(self._script.popleft(), speech)  # type: ignore[arg-type]
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        data = [
+            {"object": "embedding", "index": index, "embedding": [float(len(text))]} for index, text in enumerate(texts)
+        ]
+        return _json(200, {"object": "list", "data": data, "model": body["model"], "usage": {"prompt_tokens": 1}})
 
     async def _asked(self, speech: Speech, request: web.Request) -> web.StreamResponse:
         raw = await request.read()

@@ -18,6 +18,7 @@ EXAMPLES = """\
   hermes api-key show                             the default key; it has the role of the owner
   curl -H "Authorization: Bearer $(hermes api-key show)" http://127.0.0.1:8642/v1/models
   hermes api-key create phone --role user         prints the new key; it is not shown again
+  hermes api-key create codex --tools none        its requests use none of the gateway's tools
   hermes api-key list
   hermes api-key revoke phone                     the key is refused from now on
 """
@@ -39,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in ("create", "revoke"):
         added[verb].add_argument("name", help="name of the key")
     added["create"].add_argument("--role", choices=ROLES, default="user", help="role of the key (default: user)")
+    added["create"].add_argument(
+        "--tools",
+        default="",
+        metavar="none|LIST",
+        help="the gateway's tools for requests that do not say: none, or tools and toolsets (default: all)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     with GatewayClient(home, Standalone.GATEWAY if args.verb == "create" else Standalone.STORE) as client:
         match args.verb:
             case "create":
-                answer = client.ask("api_keys.create", {"name": args.name, "role": args.role})
+                answer = client.ask("api_keys.create", {"name": args.name, "role": args.role, "tools": args.tools})
                 advice = "Copy it now: it is not stored and never shown again. It works at once."
                 lines = [answer["key"], f"✓ {answer['name']}, {answer['role']}. {advice}"]
             case "list":
@@ -75,7 +82,8 @@ def _show(home: Path, *, as_json: bool) -> int:
 
 def _describe_key(key: Mapping[str, Any]) -> str:
     ended = f", revoked {_day(key['revoked_at'])}" if key["revoked_at"] else ""
-    return f"{key['name']:<16}  {key['role']:<5}  {key['hint']}, made {_day(key['created_at'])}{ended}"
+    tools = f", tools: {key['tools']}" if key.get("tools") else ""
+    return f"{key['name']:<16}  {key['role']:<5}  {key['hint']}, made {_day(key['created_at'])}{tools}{ended}"
 
 
 def _day(at: float) -> str:

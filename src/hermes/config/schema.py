@@ -282,10 +282,10 @@ class ApiConfig:
     allowed_hosts: tuple[str, ...] = setting((), "further host names of the port", env="API_SERVER_ALLOWED_HOSTS")
     cors_origins: tuple[str, ...] = setting((), "origins that may call from a browser", env="API_SERVER_CORS_ORIGINS")
     max_request_bytes: int = setting(
-        10 * 1024 * 1024, "the largest request body", env="API_SERVER_MAX_REQUEST_BYTES", low=1024, high=1024**3
+        50 * 1024 * 1024, "the largest request body", env="API_SERVER_MAX_REQUEST_BYTES", low=1024, high=1024**3
     )
     max_content_parts: int = setting(1000, "parts of one message", low=1, high=100_000)
-    max_text_bytes: int = setting(64 * 1024, "text of one message", low=1024, high=1024**3)
+    max_text_bytes: int = setting(10 * 1024 * 1024, "text of one message", low=1024, high=1024**3)
     requests_per_minute: int = setting(
         0, "for each key; 0: no limit", env="API_SERVER_REQUESTS_PER_MINUTE", low=0, high=10_000_000
     )

@@ -108,7 +108,10 @@ class ModelErrorKind(StrEnum):
 
 
 class ModelError(GatewayError):
-    """A model failed. ``partial``: text streamed before. ``is_settled``: a repeat would fail and cost the same."""
+    """A model failed. ``partial``: text streamed before. ``is_settled``: a repeat would fail and cost the same.
+
+    ``status`` is that of the provider's answer, 0 where none came.
+    """
 
     def __init__(
         self,
@@ -119,8 +122,10 @@ class ModelError(GatewayError):
         retry_after: float | None = None,
         partial: str = "",
         is_settled: bool = False,
+        status: int = 0,
     ) -> None:
         super().__init__(reason)
+        self.status = status
         self.kind = kind
         self.provider = provider
         self.retry_after = retry_after

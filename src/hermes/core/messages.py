@@ -316,21 +316,43 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """``cost`` is in US dollars as the provider reports it; 0 where it does not."""
+    """Tokens of a call. ``reasoning_tokens`` are those of ``completion_tokens`` that the model spent on thinking.
+
+    ``cost`` is in US dollars as the provider reports it; 0 where it does not.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
     cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the model is told about a tool; ``parameters`` is a JSON schema."""
+    """What the model is told about a tool; ``parameters`` is a JSON schema.
+
+    ``strict``: the provider holds the arguments to the schema; None leaves it to the provider.
+    """
 
     name: str
     description: str
     parameters: Json = field(default_factory=dict)
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a client of the API wants its answer sampled. None and () leave it to the model."""
+
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    parallel_tool_calls: bool | None = None
+    logprobs: bool = False
+    top_logprobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

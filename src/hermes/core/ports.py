@@ -15,9 +15,11 @@ from hermes.core.messages import (
     ChatMessage,
     Cursor,
     InboundEvent,
+    Json,
     OutboundMessage,
     OutputFormat,
     Receipt,
+    Sampling,
     ToolCall,
     ToolSpec,
     Usage,
@@ -117,6 +119,7 @@ class ModelRequest:
     ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``; empty leaves it to the model.
     ``language`` is that of whoever asked, for what a model of our own adds to its answer.
     ``format`` is the form of the answer; a model that cannot be held to one raises a ModelError.
+    ``sampling``: a dialect sends those fields that its API has.
     """
 
     messages: Sequence[ChatMessage]
@@ -130,6 +133,7 @@ class ModelRequest:
     reasoning: str = ""
     language: str = ""
     format: OutputFormat | None = None
+    sampling: Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ class ModelReply:
     model: str = ""
     provider: str = ""
     thought: str = field(default="", repr=False)
+    logprobs: tuple[Json, ...] = ()
 
 
 ModelEvent = TextDelta | ReasoningDelta | ModelNotice | ModelReply

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
-from hermes.core.messages import ChatMessage, OutputFormat, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Json, OutputFormat, Sampling, ToolCall, ToolSpec, Usage
 
 
 class RequestKind(StrEnum):
@@ -27,7 +27,8 @@ class TurnOptions:
     behalf a turn without a chat works: its questions are put there. ``depth`` counts errands within errands. ``folder``
     is where the owner asks from on this machine: their tools work there. ``reports``: the answer is told in the chat of
     ``origin``, below a line that names the task. ``format`` is the form of the answer: nothing but that answer is told,
-    whatever the model said on its way there.
+    whatever the model said on its way there. ``sampling`` and ``reasoning`` (``low`` … ``high``, ``off``) are handed to
+    the model. ``own_tools`` names the gateway's tools or toolsets that the model may use; None: all of them.
     """
 
     instructions: str = ""
@@ -41,6 +42,9 @@ class TurnOptions:
     folder: str = ""
     reports: bool = False
     format: OutputFormat | None = None
+    sampling: Sampling | None = None
+    reasoning: str = ""
+    own_tools: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,9 @@ class TurnResult:
 
     ``state`` is one of the store's turn states. ``text`` is the final reply, or what there was of it;
     ``finish_reason`` is 'stop', 'length' (the model was cut off), 'tool_calls' (``tool_calls`` are the client's to
-    run) or 'error'.
+    run) or 'error'. ``segments`` are texts that the model wrote before, beside calls of the gateway's tools.
+    ``thinking`` is what the model thought, one text for each of its calls. ``notices`` tell how the answer came to be
+    (a fallback was used). ``is_rate_limited``: the provider refused with 429, and asked for ``retry_after`` seconds.
     """
 
     turn_id: str
@@ -76,6 +82,23 @@ class TurnResult:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     error_kind: str = ""
+    segments: tuple[str, ...] = ()
+    thinking: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    logprobs: tuple[Json, ...] = ()
+    is_rate_limited: bool = False
+    retry_after: float | None = None
+
+    @property
+    def whole_text(self) -> str:
+        """Everything that the model wrote in the turn, as a stream shows it."""
+        # Calls that are the client's to run may stand in a step whose text was told with it.
+        is_told = bool(self.tool_calls) and self.segments[-1:] == (self.text.strip(),)
+        return "\n\n".join(text for text in (*self.segments, "" if is_told else self.text) if text)
+
+    @property
+    def whole_thinking(self) -> str:
+        return "\n\n".join(text for text in self.thinking if text)
 
     @property
     def is_completed(self) -> bool:

@@ -22,7 +22,7 @@ Middleware = Any  # aiohttp's own type for it is not public
 WhyClosed = Callable[[], Awaitable[str]]
 Health = Callable[[], Mapping[str, Any]]
 
-LARGEST_BODY = 32 * 1024 * 1024
+LARGEST_BODY = 50 * 1024 * 1024
 CLOSING_SECONDS = 1.0
 IDLE_SECONDS = 20.0
 """A connection that sends no whole head of a request for so long is closed: idle, or slow on purpose."""
@@ -51,6 +51,10 @@ def make_app(
     app.router.add_get("/health", answer_health)
     for add in adders:
         add(app)
+    for route in list(app.router.routes()):
+        # Clients join their base URL with or without a slash. A redirect would lose the body of a POST.
+        if route.resource is not None and route.method != "HEAD" and not route.resource.canonical.endswith("/"):
+            app.router.add_route(route.method, f"{route.resource.canonical}/", route.handler)
     return app
 
 
@@ -64,17 +68,17 @@ async def _errors_become_answers(request: web.Request, handler: Handler) -> web.
     try:
         return await handler(request)
     except ApiError as refusal:
-        return refusal.response()
+        return refusal.response(request.path)
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
-        return _in_envelope(request, refusal).response()
+        return _in_envelope(request, refusal).response(request.path)
     except StoreIsDownError as error:
         log.warning("Store is down", extra={"while": request.path, "reason": str(error)})
-        return store_is_down().response()
+        return store_is_down().response(request.path)
     except Exception:
         log.exception("Request failed", extra={"method": request.method, "path": request.path})
-        return _broken().response()
+        return _broken().response(request.path)
 
 
 def _broken() -> ApiError:

@@ -30,7 +30,7 @@ class TextArrived:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningArrived:
-    """A piece of the model's reasoning; only for those who asked for the reasoning of this lane."""
+    """A piece of the model's reasoning: for requests of the API, and for those who asked for it in a chat."""
 
     lane: str
     turn_id: str
@@ -84,7 +84,16 @@ class TurnEnded:
     result: TurnResult = field(default_factory=lambda: TurnResult("", ""))
 
 
-TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalRequested | TurnEnded
+TurnEvent = (
+    TurnStarted
+    | TextArrived
+    | ReasoningArrived
+    | SegmentEnded
+    | ToolStarted
+    | ToolEnded
+    | ApprovalRequested
+    | TurnEnded
+)
 Watcher = Callable[[TurnEvent], None]
 ReasoningWatcher = Callable[[ReasoningArrived], None]
 

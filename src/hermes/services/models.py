@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
@@ -23,11 +23,17 @@ from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
 from hermes.services.http import ProxyRules, make_session
 
+if TYPE_CHECKING:
+    from hermes.agent.models.embeddings import EmbeddingsModel
+
 DIALECTS: Mapping[str, Callable[[Endpoint, aiohttp.ClientSession], HttpModel]] = {
     "chat_completions": ChatCompletions,
     "responses": Responses,
     "anthropic_messages": AnthropicMessages,
 }
+
+
+BUILT_IN_DIALECT = "built-in"
 
 
 class Models:
@@ -68,6 +74,31 @@ class Models:
     def is_embedded(self, key: SessionKey, name: str = "", chosen: str = "") -> bool:
         """Whether the built-in model answers there, with nobody to stand in for it; asked as ``model_for`` is."""
         return self.model_for(key, name, chosen) is self._embedded
+
+    def dialect_of(self, key: SessionKey, name: str = "", chosen: str = "") -> str:
+        """Return which API the first model speaks that would answer; asked as ``model_for`` is."""
+        config = self._config()
+        route = config.model_routes.get(name, "") or route_of(config, key, chosen)
+        provider = _split(route, config)[0] if route else config.model.provider
+        known = config.providers.get(provider)
+        if provider == EMBEDDED or known is None:
+            return BUILT_IN_DIALECT
+        return _mode(config, provider, known)
+
+    def embeddings(self, name: str) -> EmbeddingsModel | None:
+        """Return where texts are embedded: the provider of a route, or the default one; None where it has no such API.
+
+        ``name`` without a route is the name of the provider's own model.
+        """
+        config = self._config()
+        route = config.model_routes.get(name, "")
+        provider, model = _split(route, config) if route else (config.model.provider, name)
+        known = config.providers.get(provider)
+        if provider == EMBEDDED or known is None or _mode(config, provider, known) == "anthropic_messages":
+            return None
+        from hermes.agent.models.embeddings import EmbeddingsModel  # few ask for it: a start does not import it
+
+        return EmbeddingsModel(*self._endpoint(config, known, provider, model))
 
     def named(self, route: str, key: SessionKey | None = None) -> Model:
         """The model that a setting names as ``provider/model``, with the usual fallbacks; unnamed: the chat's own."""
@@ -117,6 +148,11 @@ class Models:
         known = config.providers.get(provider)
         if provider == EMBEDDED or known is None:
             return self._embedded
+        return DIALECTS[_mode(config, provider, known)](*self._endpoint(config, known, provider, model))
+
+    def _endpoint(
+        self, config: Config, known: ProviderConfig, provider: str, model: str
+    ) -> tuple[Endpoint, aiohttp.ClientSession]:
         is_first = provider == config.model.provider
         ring = self._rings.setdefault(provider, KeyRotation(provider, known.api_keys, self._clock))
         endpoint = Endpoint(
@@ -126,17 +162,20 @@ class Models:
             key=ring.current,
             other_key=ring.after,
         )
-        mode = config.model.api_mode if is_first else known.api_mode
         # One session for each way out, kept until the end.
         rules = ProxyRules.of(config.proxies, known.proxy)
         if rules not in self._sessions:
             self._sessions[rules] = make_session(rules, limit=0, total_seconds=None)
-        return DIALECTS[mode or known.api_mode](endpoint, self._sessions[rules])
+        return endpoint, self._sessions[rules]
 
     async def close(self) -> None:
         """Close what this opened; the embedded model belongs to its maker."""
         for session in self._sessions.values():
             await session.close()
+
+
+def _mode(config: Config, provider: str, known: ProviderConfig) -> str:
+    return (config.model.api_mode if provider == config.model.provider else "") or known.api_mode
 
 
 def route_of(config: Config, key: SessionKey | None, chosen: str = "") -> str:

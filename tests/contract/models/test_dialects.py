@@ -106,7 +106,10 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
             finish="tool_calls",
         ),
     ),
-    "openrouter": ("chat_completions", Heard("Hello there.", "The user greets me.", usage=Usage(14, 27, cost=3.1e-06))),
+    "openrouter": (
+        "chat_completions",
+        Heard("Hello there.", "The user greets me.", usage=Usage(14, 27, 0, 21, cost=3.1e-06)),
+    ),
     "openrouter_error": ("chat_completions", Failed(ModelErrorKind.TRANSIENT, "Once upon a time")),
     "ollama": (
         "chat_completions",
@@ -131,7 +134,7 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
     ),
     "deepseek": (
         "chat_completions",
-        Heard("9.9 is larger.", "9.11 或 9.9？ 0.9 > 0.11.", usage=Usage(22, 40)),
+        Heard("9.9 is larger.", "9.11 或 9.9？ 0.9 > 0.11.", usage=Usage(22, 40, reasoning_tokens=31)),
     ),
     "relay": (
         "chat_completions",
@@ -181,7 +184,7 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
                 ToolCall("call_Qx1", "read_file", '{"path":"notes.txt"}'),
                 ToolCall("call_Qx2", "search_files", '{"query":"milk \\"and\\" 🥛"}'),
             ),
-            usage=Usage(310, 122, 256),
+            usage=Usage(310, 122, 256, 64),
             finish="tool_calls",
             thought=[
                 {

@@ -39,7 +39,7 @@ const working = await client.chat.completions.create({
   stream: true,
 });
 met.worked = "";
-for await (const chunk of working) met.worked += chunk.choices[0]?.delta?.content ?? "";
+for await (const chunk of working) met.worked += chunk.choices[0].delta.content ?? "";
 
 const called = await client.chat.completions.create({
   model,

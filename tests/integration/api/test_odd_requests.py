@@ -179,7 +179,7 @@ async def test_an_address_that_is_not_there_says_where_they_all_are(start: Start
         without = await api.post("/chat/completions", CHAT)
         assert (without.status, without.error["code"]) == (404, "unknown_url")
         assert "begin with /v1" in without.error["message"]
-        assert "/openapi.json" in (await api.post("/v1/embeddings", {})).error["message"]
+        assert "/openapi.json" in (await api.post("/v1/audio/speech", {})).error["message"]
 
 
 async def test_a_large_body_is_read_beside_the_loop_and_a_small_one_at_once() -> None:

@@ -47,6 +47,7 @@ class Answer(ABC):
         "fresh_reasoning",
         "fresh_text",
         "is_over",
+        "logprobs",
         "model",
         "usage",
     )
@@ -59,6 +60,7 @@ class Answer(ABC):
         self.fresh_text: list[str] = []
         self.fresh_reasoning: list[str] = []
         self.is_over = False
+        self.logprobs: list[Any] = []
         self.usage = Usage()
         self.model = ""
         self.error: Any = None

@@ -22,9 +22,10 @@ VERSION = "2023-06-01"
 MAX_TOKENS = 16_384  # the API wants a number; older models say how much less they take
 BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 CACHED = {"type": "ephemeral"}
-OPTIONAL = ("temperature", "tool_choice")
+OPTIONAL = ("temperature", "top_p", "tool_choice")
 THOUGHTS = "thoughts"
 NOTHING = "…"
+GO_ON = "Go on exactly where your last message ends. Write only what follows."
 ANY_JSON = "Your answer is one JSON object and nothing else: no words around it, and no code fence."
 TOO_MANY_TOKENS = re.compile(r"max_tokens: \d+ > (\d+)")
 ABOUT_THOUGHTS = re.compile(r"signature|(redacted_)?thinking`? blocks?|expected `thinking`", re.IGNORECASE)
@@ -68,6 +69,15 @@ class AnthropicDialect:
         if request.temperature is not None and not is_thinking:  # one that thinks has a temperature of its own
             body["temperature"] = request.temperature
         body |= thinking
+        sampling = request.sampling
+        if sampling is not None:
+            if sampling.stop:
+                body["stop_sequences"] = list(sampling.stop)
+            # Newer models take one of temperature and top_p.
+            if sampling.top_p is not None and not is_thinking and "temperature" not in body:
+                body["top_p"] = sampling.top_p
+            if has_tools and sampling.parallel_tool_calls is False and (choice or {}).get("type") != "none":
+                choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
         if choice:
             body["tool_choice"] = choice
         for name in OPTIONAL:
@@ -76,7 +86,7 @@ class AnthropicDialect:
         if "cache_control" not in without:
             body["cache_control"] = CACHED  # moves along with the end of the conversation by itself
         if has_tools:
-            body["tools"] = [tool_of(tool) for tool in request.tools]
+            body["tools"] = [tool_of(tool, with_strict="strict" not in without) for tool in request.tools]
         form = request.format
         if form is not None and form.schema is not None:
             body["output_config"] = {**body.get("output_config", {}), "format": format_of(form, form.schema)}
@@ -98,6 +108,8 @@ class AnthropicDialect:
         thinking = body.get("thinking")
         if thinking and re.search(r"thinking|budget_tokens|adaptive|output_config|effort", said):
             return str(thinking["type"])
+        if re.search(r"\bstrict\b", said) and any(tool.get("strict") for tool in body.get("tools", ())):
+            return "strict"
         if "cache_control" in said:
             return "cache_control" if "cache_control" in body else "cache marks"
         return next((name for name in OPTIONAL if name in body and name in said), "")
@@ -170,8 +182,8 @@ def conversation(messages: Sequence[ChatMessage], by: str) -> Json:
     turns = list(turns_of(rest, by))
     if not turns or turns[0]["role"] != "user":
         turns.insert(0, _turn("user", [_text(NOTHING)]))
-    if turns[-1]["role"] != "user":
-        turns.append(_turn("user", [_text(NOTHING)]))
+    if turns[-1]["role"] != "user":  # a client's own beginning of the answer; newer models refuse to go on from it
+        turns.append(_turn("user", [_text(GO_ON)]))
     return {"system": system, "messages": turns} if system else {"messages": turns}
 
 
@@ -233,8 +245,10 @@ def _picture(image: Image) -> Json:
     return {"type": "image", "source": {"type": "url", "url": image.url}}
 
 
-def tool_of(tool: ToolSpec) -> Json:
-    return {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **tool.parameters}}
+def tool_of(tool: ToolSpec, *, with_strict: bool = True) -> Json:
+    schema = {"type": "object", **tool.parameters}
+    rendered: Json = {"name": tool.name, "description": tool.description, "input_schema": schema}
+    return {**rendered, "strict": True} if tool.strict and with_strict else rendered
 
 
 def choice_of(choice: str) -> Json:

@@ -151,7 +151,7 @@ class ModelCall:
             raise self._failure(Kind.EMPTY)
         thought = answer.thought if calls else ""  # only what goes on after a call must be shown its own thinking
         model, provider = answer.model or self.model, self._endpoint.provider
-        return ModelReply(text, calls, answer.usage, finish, model, provider, thought)
+        return ModelReply(text, calls, answer.usage, finish, model, provider, thought, tuple(answer.logprobs))
 
     async def refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
         """Translate an error response to a ProviderError; reads the body and ends the response."""

@@ -17,14 +17,16 @@ from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.http_model import HttpModel, new_call_id
 from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
-from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, Sampling, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
 __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 SHORT = re.compile(r"[a-zA-Z0-9]{9}\Z")
-OPTIONAL = ("stream_options", "temperature", "tool_choice", "max_tokens")
+HINTS = ("top_p", "presence_penalty", "frequency_penalty", "seed")
+"""Fields of ``Sampling`` without which the answer is still the one that was asked for."""
+OPTIONAL = ("stream_options", "temperature", "tool_choice", "max_tokens", *HINTS)
 EFFORT = {"off": "none"}
 SILENT = "silence about reasoning"
 SHORT_IDS = "short ids"
@@ -67,12 +69,16 @@ class ChatDialect:
             body["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = request.max_tokens
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if request.sampling is not None:
+            body |= sampling_of(request.sampling)
         if request.reasoning:
             body["reasoning_effort"] = EFFORT.get(request.reasoning, request.reasoning)
         if request.tools and with_tools:
             if request.tool_choice:
                 body["tool_choice"] = choice_of(request.tool_choice)
             body["tools"] = [tool_of(tool) for tool in request.tools]
+            if request.sampling is not None and request.sampling.parallel_tool_calls is not None:
+                body["parallel_tool_calls"] = request.sampling.parallel_tool_calls
         if request.format is not None:
             body["response_format"] = format_of(request.format)
         for name in (*OPTIONAL, _effort(body)):
@@ -198,8 +204,22 @@ def _picture(image: Image) -> Json:
     return {"type": "image_url", "image_url": {"url": image.url, "detail": image.detail}}
 
 
+def sampling_of(sampling: Sampling) -> Json:
+    """The fields that this API has by the same names; ``parallel_tool_calls`` is refused without tools."""
+    body: Json = {name: value for name in HINTS if (value := getattr(sampling, name)) is not None}
+    if sampling.stop:
+        body["stop"] = list(sampling.stop)
+    if sampling.logprobs:
+        body["logprobs"] = True
+        if sampling.top_logprobs:
+            body["top_logprobs"] = sampling.top_logprobs
+    return body
+
+
 def tool_of(tool: ToolSpec) -> Json:
-    function = {"name": tool.name, "description": tool.description, "parameters": request_body.schema_of(tool)}
+    function: Json = {"name": tool.name, "description": tool.description, "parameters": request_body.schema_of(tool)}
+    if tool.strict is not None:
+        function["strict"] = tool.strict
     return {"type": "function", "function": function}
 
 
@@ -230,6 +250,7 @@ class _Delta(msgspec.Struct, gc=False):
 class _ChunkChoice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Piece(msgspec.Struct, gc=False):
@@ -247,7 +268,9 @@ class _Piece(msgspec.Struct, gc=False):
         delta = choice.delta if choice is not None else None
         if choice is None or delta is None or choice.finish_reason or self.usage or self.x_groq or self.error:
             return ""
-        return "" if delta.reasoning_content or delta.reasoning or delta.tool_calls else delta.content or ""
+        if delta.reasoning_content or delta.reasoning or delta.tool_calls or choice.logprobs:
+            return ""
+        return delta.content or ""
 
 
 _pieces = msgspec.json.Decoder(list[_Piece])
@@ -320,6 +343,8 @@ class ChatAnswer(Answer):
                 for back, call in enumerate(reversed(calls)):
                     if isinstance(call, dict) and (signature := call.get("extra_content")):
                         self._signatures[str(max(0, len(self.calls) - 1 - back))] = signature
+        if isinstance(logprobs := choice.get("logprobs"), dict):
+            self.logprobs += logprobs.get("content") or ()
         if reason := choice.get("finish_reason"):
             self._finish = str(reason)
             if reason == "error" and self.error is None:
@@ -336,6 +361,11 @@ def read_usage(usage: Any) -> Usage:
         return Usage()
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    cost = usage.get("cost")
-    paid = float(cost) if isinstance(cost, int | float) and 0 < cost < math.inf else 0.0
-    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached), paid)
+    spent, cost = usage.get("completion_tokens_details"), usage.get("cost")
+    return Usage(
+        count(usage.get("prompt_tokens")),
+        count(usage.get("completion_tokens")),
+        count(cached),
+        count(spent.get("reasoning_tokens")) if isinstance(spent, dict) else 0,
+        float(cost) if isinstance(cost, int | float) and 0 < cost < math.inf else 0.0,
+    )

@@ -35,12 +35,19 @@ class ProviderError(ModelError):
         retry_after: float | None = None,
         partial: str = "",
         is_settled: bool = False,
+        status: int = 0,
     ) -> None:
         self.what = words.happened(provider, clause or words.what(kind))
         self.add_text = said
         reason = words.with_cure(self.what, kind)
         super().__init__(
-            kind, reason, provider=provider, retry_after=retry_after, partial=partial, is_settled=is_settled
+            kind,
+            reason,
+            provider=provider,
+            retry_after=retry_after,
+            partial=partial,
+            is_settled=is_settled,
+            status=status,
         )
 
 
@@ -202,7 +209,9 @@ def refusal(
     detail = presentable(details.text, hide)
     clause = _clause(kind, details, detail, model, has_key=has_key, retry_after=retry_after)
     said = f"{details.text} {details.param}".strip()
-    return ProviderError(kind, provider, clause, said=said, retry_after=retry_after, partial=partial)
+    return ProviderError(
+        kind, provider, clause, said=said, retry_after=retry_after, partial=partial, status=details.status
+    )
 
 
 def _clause(

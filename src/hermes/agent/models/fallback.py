@@ -172,7 +172,9 @@ def _all_failed(failed: Sequence[tuple[Model, ModelError]], *, is_shown: bool) -
         else failure_messages.no_fallback(what, first.kind)
     )
     partial = next((error.partial for _, error in failed if error.partial), "") if is_shown else ""
-    return ModelError(first.kind, text, provider=first.provider, retry_after=first.retry_after, partial=partial)
+    return ModelError(
+        first.kind, text, provider=first.provider, retry_after=first.retry_after, partial=partial, status=first.status
+    )
 
 
 class _Closing:

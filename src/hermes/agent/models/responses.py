@@ -15,7 +15,7 @@ from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
 from hermes.core.messages import ChatMessage, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
-OPTIONAL = ("temperature", "tool_choice", "max_output_tokens", "store")
+OPTIONAL = ("temperature", "top_p", "tool_choice", "max_output_tokens", "store")
 MIN_TOKENS = 16  # fewer are refused
 EFFORT = {"off": "none"}
 THOUGHTS = "thoughts"
@@ -49,13 +49,21 @@ class ResponsesDialect:
             body["max_output_tokens"] = max(MIN_TOKENS, request.max_tokens)
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        sampling = request.sampling
+        if sampling is not None and sampling.top_p is not None:
+            body["top_p"] = sampling.top_p
         if request.reasoning:
             body["reasoning"] = {"effort": EFFORT.get(request.reasoning, request.reasoning)}
         body["include"] = [f"reasoning.{SEALED}"]
+        if sampling is not None and sampling.logprobs:
+            body["include"].append("message.output_text.logprobs")
+            body["top_logprobs"] = sampling.top_logprobs
         if request.tools and with_tools:
             if request.tool_choice:
                 body["tool_choice"] = choice_of(request.tool_choice)
             body["tools"] = [tool_of(tool) for tool in request.tools]
+            if sampling is not None and sampling.parallel_tool_calls is not None:
+                body["parallel_tool_calls"] = sampling.parallel_tool_calls
         if request.format is not None:
             body["text"] = {"format": format_of(request.format)}
         for name in (*OPTIONAL, "include", _effort(body)):
@@ -137,7 +145,7 @@ def tool_of(tool: ToolSpec) -> Json:
         "name": tool.name,
         "description": tool.description,
         "parameters": request_body.schema_of(tool),
-        "strict": False,
+        "strict": bool(tool.strict),
     }
 
 
@@ -186,6 +194,8 @@ class ResponsesAnswer(Answer):
             case "response.output_item.added":
                 if chunk["item"].get("type") == "function_call":
                     self._begin_call(_place(chunk), chunk["item"])
+            case "response.output_text.done":
+                self.logprobs += chunk.get("logprobs") or ()
             case "response.output_item.done":
                 self._end_item(_place(chunk), chunk["item"])
             case "response.completed" | "response.incomplete" | "response.failed":
@@ -256,4 +266,10 @@ def read_usage(usage: Any) -> Usage:
         return Usage()
     details = usage.get("input_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    return Usage(count(usage.get("input_tokens")), count(usage.get("output_tokens")), count(cached))
+    spent = usage.get("output_tokens_details")
+    return Usage(
+        count(usage.get("input_tokens")),
+        count(usage.get("output_tokens")),
+        count(cached),
+        count(spent.get("reasoning_tokens")) if isinstance(spent, dict) else 0,
+    )

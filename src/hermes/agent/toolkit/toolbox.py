@@ -114,6 +114,27 @@ class Toolbox:
         found = [self._specs[name] for name in names_found(history) if name in offer.further] if offer.further else ()
         return (*offer.at_hand, *found) if found else offer.at_hand
 
+    def ready_names(self, where: Where, role: PersonRole) -> list[str]:
+        """Return the names of the tools that a role may use here and that need no further set-up."""
+        unready = self._access(where).unready
+        return [tool.name for tool in self.allowed(where, role) if tool.name not in unready]
+
+    def only(self, offered: Sequence[ToolSpec], names: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """Return those of the offered tools that ``names`` lists, by their own name or by that of their group."""
+        return tuple(spec for spec in offered if self.is_among(spec.name, names))
+
+    def is_among(self, name: str, names: Sequence[str] | None) -> bool:
+        """Tell whether a request that wants only ``names`` may use this tool; None wants all."""
+        if names is None or name in names:
+            return True
+        found = self._tools.get(name)
+        return found is not None and found.group in names
+
+    def check_among(self, name: str, names: Sequence[str] | None) -> None:
+        """Raise a ToolError for a call of a tool that the request does not want."""
+        if not self.is_among(name, names):
+            raise ToolError(f"{name} is not offered in this request. Do without it.")
+
     def _offer(self, where: Where, role: PersonRole) -> _Offer:
         """Return the offer of a configuration: computed once, the same object from then on."""
         access = self._access(where)

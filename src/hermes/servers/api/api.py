@@ -24,9 +24,11 @@ from hermes.servers.api import (
     security,
     sessions,
 )
+from hermes.servers.api.anthropic import routes as messages
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.context import CALLER, ApiParts
+from hermes.servers.api.direct import embeddings
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import RateLimits, WrongKeys
@@ -42,6 +44,8 @@ PUBLIC_IN_PART = frozenset({"/health/detailed"})
 WORK = frozenset(
     {
         "/v1/chat/completions",
+        "/v1/messages",
+        "/v1/embeddings",
         "/v1/responses",
         "/v1/runs",
         "/api/sessions/{id}/chat",
@@ -63,6 +67,8 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
     limits = limits_of(parts.gateway.config.api)
     return [
         chat.routes(parts),
+        messages.routes(parts),
+        embeddings.routes(parts),
         routes.routes(parts, limits),
         _runs(parts, limits),
         sessions.routes(parts, limits),

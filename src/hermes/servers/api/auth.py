@@ -72,7 +72,7 @@ class ApiKeys:
                 if self._log_due.is_due("", now):
                     log.warning("Store is down", extra={"while": "reading API keys", "reason": str(error)})
             else:
-                self._named = {key.hash: Caller(key.name, PersonRole(key.role), key.id) for key in found}
+                self._named = {key.hash: Caller(key.name, PersonRole(key.role), key.id, key.tools) for key in found}
                 self._read_at = now
             self._asked_at = now
             self._require_recent(now)
@@ -83,16 +83,21 @@ class ApiKeys:
 
 
 def bearer(request: web.Request) -> str:
-    """The key a request shows, or "". Only the header counts: a URL ends up in logs and histories."""
+    """The key a request shows, or "". Only headers count: a URL ends up in logs and histories.
+
+    Clients for Azure write it as ``api-key``, those for Anthropic as ``x-api-key``.
+    """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return (request.headers.get("api-key") or request.headers.get("x-api-key") or "").strip()
 
 
 def unauthorized(token: str) -> ApiError:
     words = (
         "This API key is not known here, or it was revoked."
         if token
-        else "No API key was sent. Send it as `Authorization: Bearer KEY`."
+        else "No API key was sent. Send it as `Authorization: Bearer KEY`, or in the header api-key or x-api-key."
     )
     return ApiError(
         401,

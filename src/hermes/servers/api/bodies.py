@@ -35,6 +35,9 @@ Title = Annotated[str, Meta(max_length=LONGEST_TITLE)]
 CallId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 ToolName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}(?!\n)$")]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+TopLogprobs = Annotated[int, Meta(ge=0, le=20)]
 TokenCount = Annotated[int, Meta(ge=1, lt=2**31)]
 Metadata = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
@@ -84,7 +87,7 @@ class AssistantMessageBody(msgspec.Struct, tag_field="role", tag="assistant"):
 
 class ToolMessageBody(msgspec.Struct, tag_field="role", tag="tool"):
     tool_call_id: CallId
-    content: TextContent = None
+    content: UserContent = None
     name: Any = None
 
 
@@ -106,13 +109,14 @@ class FunctionCallBody(msgspec.Struct):
 
 class FunctionCallOutputBody(msgspec.Struct):
     call_id: CallId
-    output: TextContent
+    output: UserContent
 
 
 class FunctionBody(msgspec.Struct):
     name: ToolName
     description: str | None = None
     parameters: Json | None = None
+    strict: bool | None = None
 
 
 class FormatBody(msgspec.Struct):
@@ -147,10 +151,24 @@ class ChatRequestBody(msgspec.Struct):
     n: Annotated[Any, Meta(extra_json_schema={"enum": [1, None]})] = None
     modalities: Annotated[Any, Meta(extra_json_schema={"enum": [["text"], [], None]})] = None
     functions: Annotated[Any, Meta(extra_json_schema={"enum": [[], None]})] = None
+    top_p: Share | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    parallel_tool_calls: bool | None = None
+    logprobs: bool | None = None
+    top_logprobs: TopLogprobs | None = None
+    reasoning_effort: str | None = None
 
 
 class ResponseTextBody(msgspec.Struct):
     format: Annotated[Json, _as("TextFormat")] | None = None
+
+
+class ReasoningBody(msgspec.Struct):
+    effort: str | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
 
 
 class ResponseRequestBody(msgspec.Struct):
@@ -168,11 +186,40 @@ class ResponseRequestBody(msgspec.Struct):
     parallel_tool_calls: bool | None = None
     temperature: Temperature | None = None
     max_output_tokens: TokenCount | None = None
+    top_p: Share | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    top_logprobs: TopLogprobs | None = None
+    include: list[str] | None = None
+    reasoning: ReasoningBody | None = None
     text: ResponseTextBody | None = None
     metadata: Metadata | None = None
     prompt: Annotated[Any, Meta(extra_json_schema={"type": "null"})] = None
     prompt_cache_key: Label | None = None
     safety_identifier: Label | None = None
+    user: Label | None = None
+
+
+class MessagesRequestBody(msgspec.Struct):
+    messages: Annotated[list[Json], Meta(min_length=1, max_length=10_000)]
+    model: Name | None = None
+    max_tokens: TokenCount | None = None
+    system: Any = None
+    stream: bool | None = None
+    tools: list[Json] | None = None
+    tool_choice: Json | None = None
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_p: Share | None = None
+    stop_sequences: list[str] | None = None
+    thinking: Json | None = None
+    output_config: Json | None = None
+
+
+class EmbeddingsRequestBody(msgspec.Struct):
+    input: Annotated[Any, Meta(extra_json_schema={"type": ["string", "array"]})]
+    model: Name | None = None
+    dimensions: TokenCount | None = None
+    encoding_format: Literal["float", "base64"] | None = None
     user: Label | None = None
 
 

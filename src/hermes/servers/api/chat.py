@@ -10,23 +10,30 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from aiohttp import web
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
-from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.core.requests import AgentRequest, RequestKind, TurnOptions, TurnResult
 from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
-from hermes.servers.api.context import CALLER, ApiParts, SessionNames, session_names
+from hermes.servers.api.context import CALLER, REQUEST_ID, ApiParts, SessionNames, session_names
+from hermes.servers.api.direct.tasks import BackgroundTasks, is_background_task
 from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.input.files import FileTexts
+from hermes.servers.api.input.sampling import check_sampling, read_effort
+from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.chat_stream import ChunkWriter
+from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
+from hermes.services.events import TurnEvent
 from hermes.services.requests.requests import RequestHandle
 
 log = logging.getLogger(__name__)
@@ -34,6 +41,8 @@ log = logging.getLogger(__name__)
 ON_DISCONNECT_HEADER = "X-Hermes-On-Disconnect"
 LOOK_FOR_CLIENT_SECONDS = 0.2
 TRIES_TO_STOP = 10
+EARLY_SECONDS = 1.0
+"""How long a stream waits for the first event before it opens: a 429 of the provider within it is the status."""
 
 
 def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> RouteAdder:
@@ -58,24 +67,50 @@ class ChatRequest:
     stops_when_left: bool
 
 
+class StreamWriter(Protocol):
+    """Writes one stream in the shape of its API. ``saw`` is told every event and says when the stream is over."""
+
+    async def begin(self) -> None: ...
+
+    async def saw(self, event: TurnEvent) -> bool: ...
+
+    async def end(self, result: TurnResult) -> None: ...
+
+    async def fail(self, error: ApiError) -> None: ...
+
+    async def keep_alive(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class ChatRoutes:
+    _takes_tasks = True
+
     def __init__(self, parts: ApiParts, keep_alive_seconds: float) -> None:
         self._gateway = parts.gateway
         self._requests = parts.gateway.requests
         self._keep_alive_seconds = keep_alive_seconds
+        self._files = FileTexts()
+        self._tasks = BackgroundTasks(parts.gateway)
         self.calls = OpenRequests()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
-        body = await parse.read_body(request, limits)
+        body = await self._read_body(request, limits)
+        if self._takes_tasks and is_background_task(body):
+            return await self._tasks.answer(request, body, limits)
+        body = await self._files.put_in(request, body, "messages", limits)
+        await note_left_out(request, self._gateway, body)
         default = "" if body.get("model") else self._gateway.models.model_for().label
         asked = await parse.apart(request, _read, request, body, limits, default)
         if asked.options.format is not None:
             await response_format.check_model(self._gateway, asked.names.key, asked.options, response_format.CHAT_PARAM)
+        await check_sampling(self._gateway, asked.names.key, asked.options)
         caller, new = request[CALLER], await self._new_messages(asked)
         ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
         async with self._requests.ask(ask, role=caller.role) as handle:
+            request[REQUEST_ID] = handle.event_id
             if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
                 return await self._respond(request, handle, asked)
             async with self._minding_the_client(request, handle):
@@ -83,9 +118,12 @@ class ChatRoutes:
             return web.Response(status=499) if _is_gone(request) else answer  # half an answer is not to be kept
 
     async def _respond(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
-        return await (self._stream(request, handle, asked) if asked.streams else self._answer(handle, asked))
+        return await (self._stream if asked.streams else self._answer)(request, handle, asked)
 
     # Reading
+
+    async def _read_body(self, request: web.Request, limits: InputLimits) -> Json:
+        return await parse.read_body(request, limits)
 
     async def _new_messages(self, asked: ChatRequest) -> tuple[ChatMessage, ...]:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
@@ -94,6 +132,8 @@ class ChatRoutes:
             await check_answers(self._gateway, asked.names, newest)
             return newest
         if asked.names.is_named and await has_transcript(self._gateway, asked.names):
+            if talk.continues_answer:
+                return newest
             parse.check_results(talk.messages[-len(newest) - 1 :])
             return newest
         parse.check_results(talk.messages)
@@ -108,29 +148,46 @@ class ChatRoutes:
 
     # Answering
 
-    async def _answer(self, handle: RequestHandle, asked: ChatRequest) -> web.Response:
+    async def _answer(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.Response:
         with self.calls.waiting():
             result = await results.end_of(handle, self._requests, asked.names, look_seconds=self._keep_alive_seconds)
         if not results.finish_reason(result):
             raise results.failure(result, asked.names)
-        body = results.completion(result, completion_id=id_of(handle), created=self._now(), model=asked.model)
-        response = json_response(body)
+        response = json_response(self._to_dict(request, handle, asked, result))
         response.headers.update({**asked.names.headers(), **results.outcome_headers(result)})
         return response
 
+    def _to_dict(self, _request: web.Request, handle: RequestHandle, asked: ChatRequest, result: TurnResult) -> Json:
+        return results.completion(result, completion_id=id_of(handle), created=self._now(), model=asked.model)
+
+    def _writer(
+        self, _request: web.Request, stream: EventStream, handle: RequestHandle, asked: ChatRequest
+    ) -> StreamWriter:
+        return ChunkWriter(
+            stream,
+            asked.names,
+            id_of(handle),
+            self._now(),
+            asked.model,
+            wants_usage=asked.wants_usage,
+            text=SegmentText(keeps_start=asked.talk.continues_answer),
+        )
+
     async def _stream(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
+        with self.calls.waiting():
+            early = await handle.early_end(EARLY_SECONDS)
+        if early is not None and early.is_rate_limited and not early.text:
+            raise results.failure(early, asked.names)  # while there still is a status to say so
         stream: EventStream | None = None
         try:
             async with event_stream(request, asked.names.headers()) as stream:
-                telling = ChunkWriter(
-                    stream, asked.names, id_of(handle), self._now(), asked.model, wants_usage=asked.wants_usage
-                )
+                telling = self._writer(request, stream, handle, asked)
                 await self._tell(handle, telling)
         except ClientGoneError:
             log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": handle.turn_id})
         return stream.response if stream is not None else web.Response(status=499)
 
-    async def _tell(self, handle: RequestHandle, telling: ChunkWriter) -> None:
+    async def _tell(self, handle: RequestHandle, telling: StreamWriter) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         try:
             with self.calls.waiting():
@@ -142,16 +199,16 @@ class ChatRoutes:
         except Exception:
             log.exception("Stream failed", extra={"turn": handle.turn_id})
             await telling.fail(internal_error())
-        await telling.stream.done()
+        await telling.close()
 
-    async def _tell_all(self, handle: RequestHandle, telling: ChunkWriter) -> None:
+    async def _tell_all(self, handle: RequestHandle, telling: StreamWriter) -> None:
         await telling.begin()
         async for event in follow(handle, keep_alive_seconds=self._keep_alive_seconds):
             if event is not None:
                 if await telling.saw(event):
                     return
                 continue
-            await telling.stream.keep_alive()
+            await telling.keep_alive()
             if (result := await results.end_in_store(handle, self._requests)) is not None:
                 await telling.end(result)
                 return
@@ -201,6 +258,8 @@ def _read(request: web.Request, body: Json, limits: InputLimits, default_model: 
         instructions=talk.instructions,
         max_tokens=asked.max_completion_tokens or asked.max_tokens,
         form=response_format.read_response_format(asked.response_format, limits),
+        reasoning=read_effort(asked.reasoning_effort, "reasoning_effort"),
+        own_tools=own_tools(request),
     )
     return ChatRequest(
         talk,

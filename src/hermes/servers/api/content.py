@@ -18,12 +18,16 @@ DETAILS = frozenset({"auto", "low", "high", "original"})
 
 @dataclass(frozen=True, slots=True)
 class InputLimits:
-    """How much one request may hold. ``text`` is for one message, in bytes of UTF-8; ``parts`` for one message too."""
+    """How much one request may hold. ``text`` is for one message, in bytes of UTF-8; ``parts`` for one message too.
 
-    body_bytes: int = 10 * 1024 * 1024
+    ``description`` is for that of a tool or a form, in characters.
+    """
+
+    body_bytes: int = 50 * 1024 * 1024
     messages: int = 10_000
     parts: int = 1_000
-    text: int = 64 * 1024
+    text: int = 10 * 1024 * 1024
+    description: int = 64 * 1024
     depth: int = 10
     tools: int = 512
     schema_depth: int = 64
@@ -61,7 +65,7 @@ def read_text(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> str
         return _short_enough(storable(value), param, limits)
     content = read_content(value, param, limits)
     if content.images:
-        raise _unsupported("Pictures are taken in user messages only; send text here.", param)
+        raise _unsupported("Pictures are taken in messages of a user or a tool; send text here.", param)
     return content.text
 
 
@@ -100,8 +104,9 @@ class _ContentParts:
 
     def _take_part(self, part: dict[str, Any], param: str) -> None:
         kind = part.get("type", "text" if "text" in part else None)
-        if "file_id" in part and part["file_id"] is not None:
-            raise _unsupported("Files are not taken here; send pictures by address or as data:image/….", param)
+        box = part.get("file")
+        if (box if isinstance(box, dict) else part).get("file_id") is not None:
+            raise _unsupported("Files are not kept here: send the file itself as file_data, not a file_id.", param)
         if not isinstance(kind, str):
             raise bad_request("A content part needs a type.", code="invalid_content", param=f"{param}.type")
         if kind in TEXT_TYPES:
@@ -112,7 +117,9 @@ class _ContentParts:
         elif kind in IMAGE_TYPES:
             self.images.append(_image_of(part, param))
         else:
-            message = f"Content of type {one_line(kind, 40)!r} is not taken; send text and image_url parts."
+            message = (
+                f"Content of type {one_line(kind, 40)!r} is not taken; send text, image_url, and files as file_data."
+            )
             raise _unsupported(message, param)
 
 

@@ -28,12 +28,14 @@ LONGEST_NAME = 256
 class Caller:
     """The API key of a request, with its role and id; the middleware sets it.
 
-    A key's data belongs to its id. The name is for people, and may be used again for another key.
+    A key's data belongs to its id. The name is for people, and may be used again for another key. ``tools`` are those
+    of the gateway that a request uses if it does not say so itself.
     """
 
     name: str
     role: PersonRole
     id: str = ""
+    tools: str = ""
 
     @property
     def sender_id(self) -> str:
@@ -63,6 +65,10 @@ class Caller:
 
 
 CALLER = web.RequestKey("caller", Caller)
+REQUEST_ID = web.RequestKey("request_id", str)
+"""What `x-request-id` of the answer says: the event's id where there is one, so that `hermes trace` finds it."""
+WARNINGS = web.RequestKey("warnings", list[str])
+"""What was left out of a request, for the header `X-Hermes-Warning` of its answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Refusals in the OpenAI envelope: ``{"error": {"message", "type", "param", "code"}}``."""
+"""Refusals in the OpenAI envelope: ``{"error": {"message", "type", "param", "code"}}``, and in Anthropic's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+
+ANTHROPIC_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
 
 
 class ApiError(Exception):
@@ -36,9 +46,17 @@ class ApiError(Exception):
         error = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code, **self.extras}
         return {"error": error}
 
-    def response(self) -> web.Response:
+    def anthropic_body(self, request_id: str = "") -> dict[str, Any]:
+        kind = ANTHROPIC_KINDS.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
+        extras = {"code": self.code, "param": self.param, **self.extras}
+        error = {"type": kind, "message": self.message, **extras}
+        return {"type": "error", "error": error, "request_id": request_id or None}
+
+    def response(self, path: str = "") -> web.Response:
+        """``path`` of the request: clients of `/v1/messages` know another envelope."""
+        body = self.anthropic_body() if path.startswith("/v1/messages") else self.body()
         return web.Response(
-            body=orjson.dumps(self.body()), status=self.status, content_type="application/json", headers=self.headers
+            body=orjson.dumps(body), status=self.status, content_type="application/json", headers=self.headers
         )
 
 

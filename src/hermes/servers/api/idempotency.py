@@ -90,7 +90,7 @@ class Repeats:
             response = await handler(request)
         except ApiError as refusal:
             if refusal.code != IN_FLIGHT:
-                await self._keep(refusal.response(), key, fingerprint, b"")
+                await self._keep(refusal.response(request.path), key, fingerprint, b"")
             raise
         await self._keep(response, key, fingerprint, bytes(recording))
         return response

@@ -54,7 +54,7 @@ class Metrics:
         finally:
             self.open_requests -= 1
             resource = request.match_info.route.resource
-            route = resource.canonical if resource is not None else "other"
+            route = resource.canonical.rstrip("/") if resource is not None else "other"
             self._requests[(request.method if resource is not None else "other", route, counting.status)] += 1
 
     @contextlib.asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from hermes.agent.toolkit.schema import Tool
 from hermes.servers.api.context import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
 from hermes.servers.api.errors import not_found
 from hermes.servers.api.idempotency import HEADER
+from hermes.servers.api.input.tools import TOOLS_HEADER
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM
 
@@ -47,11 +49,19 @@ class _Small:
     def _model_to_dict(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._since, "owned_by": "hermes"}
 
-    async def models(self, _request: web.Request) -> web.Response:
-        return json_response({"object": "list", "data": [self._model_to_dict(name) for name in self._names()]})
+    async def models(self, request: web.Request) -> web.Response:
+        """Clients of Anthropic's API tell its version, and look for further fields."""
+        listed = [self._model_to_dict(name) for name in self._names()]
+        if "anthropic-version" not in request.headers:
+            return json_response({"object": "list", "data": listed})
+        since = datetime.fromtimestamp(self._since, UTC).isoformat()
+        theirs = {"type": "model", "created_at": since, "lifecycle": "active"}
+        data = [{**model, **theirs, "display_name": model["id"]} for model in listed]
+        page = {"has_more": False, "first_id": data[0]["id"], "last_id": data[-1]["id"]}
+        return json_response({"object": "list", "data": data, **page})
 
     async def model(self, request: web.Request) -> web.Response:
-        name = request.match_info["model"]
+        name = request.match_info["model"].rstrip("/")
         if name not in self._names():
             raise not_found(
                 f"There is no model {name[:100]!r} here. GET /v1/models lists them.", code="model_not_found"
@@ -112,6 +122,9 @@ def _contract() -> bytes:
 
 ENDPOINTS = {
     "chat_completions": ("POST", "/v1/chat/completions"),
+    "messages": ("POST", "/v1/messages"),
+    "message_tokens": ("POST", "/v1/messages/count_tokens"),
+    "embeddings": ("POST", "/v1/embeddings"),
     "responses": ("POST", "/v1/responses"),
     "response_retrieve": ("GET", "/v1/responses/{id}"),
     "response_delete": ("DELETE", "/v1/responses/{id}"),
@@ -150,7 +163,9 @@ def capabilities_of(app: web.Application) -> dict[str, Any]:
         "structured_outputs": has_chat or has_responses,
         "image_input": has_chat or has_responses,
         "audio_input": False,
-        "file_input": False,
+        "file_input": has_chat or has_responses,
+        "reasoning": has_chat or has_responses,
+        "gateway_tools_header": TOOLS_HEADER,
         "tool_progress_events": has_chat,
         "run_events_sse": features["run_events"],
         "approval_events": has_runs and features["run_approval"],
@@ -181,5 +196,8 @@ def routes_of(app: web.Application) -> set[tuple[str, str]]:
 
 
 def plain_path(canonical: str) -> str:
-    """``/v1/runs/{run_id}/stop`` as ``/v1/runs/{id}/stop``: what a family calls its ids is its own affair."""
-    return re.sub(r"\{[^}]*\}", "{id}", canonical)
+    """``/v1/runs/{run_id}/stop`` as ``/v1/runs/{id}/stop``: what a family calls its ids is its own affair.
+
+    A slash at its end means nothing.
+    """
+    return re.sub(r"\{[^}]*\}", "{id}", canonical).rstrip("/") or "/"

@@ -74,12 +74,22 @@ FORMS: dict[str, Schema] = {
             shape("type=input_image image_url", "detail:ImageDetail", image_url=_ADDRESS),
         ]
     },
-    "ContentPart": {"anyOf": [ref("TextPart"), ref("ImagePart")]},
+    "FilePart": {
+        "anyOf": [
+            shape("type=file file", file=shape("file_data", "filename")),
+            shape("type=input_file file_data", "filename"),
+        ],
+        "description": "a file as data:TYPE;base64,…: its text is read, a picture is shown",
+    },
+    "ContentPart": {"anyOf": [ref("TextPart"), ref("ImagePart"), ref("FilePart")]},
     "TextContent": {"anyOf": [_TEXT, typed("TextPart[]"), {"type": "null"}]},
     "UserContent": {"anyOf": [_SAID, {**_SOME, "items": ref("ContentPart"), "maxItems": 1000}]},
-    "Tool": {"anyOf": [shape("type=function function:Function"), {"allOf": [shape("type=function"), ref("Function")]}]},
+    "Tool": {
+        "anyOf": [shape("type=function function:Function"), {"allOf": [shape("type=function"), ref("Function")]}],
+        "description": "tools of other types are left out, with a word in X-Hermes-Warning, or done by a tool of ours",
+    },
     "ToolChoice": {
-        "anyOf": [{"enum": ["auto", "none", "required", None]}, shape("type=function")],
+        "anyOf": [{"enum": ["auto", "none", "required", None]}, shape("type=function|allowed_tools")],
         "description": "a function names one of the tools",
     },
     "PlainFormat": shape("type=text|json_object"),
@@ -102,6 +112,12 @@ FORMS: dict[str, Schema] = {
 }
 EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     bodies.ChatRequestBody: {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
+    bodies.MessagesRequestBody: {
+        "model": "hermes",
+        "max_tokens": 1024,
+        "messages": [{"role": "user", "content": "Hello!"}],
+    },
+    bodies.EmbeddingsRequestBody: {"model": "text-embedding-3-small", "input": "Hello!"},
     bodies.ResponseRequestBody: {"model": "hermes", "input": "Hello!", "store": True},
     bodies.RunRequestBody: {"input": "Tidy up my notes.", "session_id": "notes"},
     bodies.SessionChatRequestBody: {"input": "And then?"},
@@ -119,14 +135,23 @@ ANSWERS: dict[str, Schema] = {
     "Deleted": shape("id object deleted", deleted={"const": True}),
     "Failure": shape("code message"),
     "ToolCall": shape("id type=function function", function=shape("name arguments")),
-    "Usage": shape("prompt_tokens:whole completion_tokens:whole total_tokens:whole", "prompt_tokens_details:object"),
+    "Usage": shape(
+        "prompt_tokens:whole completion_tokens:whole total_tokens:whole",
+        "prompt_tokens_details:object completion_tokens_details:object",
+    ),
     "Choice": shape(
-        "index:whole message logprobs:null finish_reason=stop|length|tool_calls|content_filter|error",
-        message=shape("role=assistant content:text? refusal:text?", "tool_calls:ToolCall[]"),
+        "index:whole message logprobs:object? finish_reason=stop|length|tool_calls|content_filter",
+        message=shape("role=assistant content:text? refusal:text?", "tool_calls:ToolCall[] reasoning_content"),
     ),
     "ChatCompletion": shape(
         "id object=chat.completion created:whole model choices:Choice[] usage:Usage", "hermes:object"
     ),
+    "MessageAnswer": shape(
+        "id type=message role=assistant model content:object[] stop_reason:text? stop_sequence:text? usage:object",
+        "hermes:object",
+    ),
+    "TokenCount": shape("input_tokens:whole"),
+    "Embeddings": shape("object data:object[] model", "usage:object"),
     "Response": shape(
         "id object=response created_at:whole status=queued|in_progress|completed|failed|incomplete|cancelled model"
         " output:object[] error:Failure? incomplete_details previous_response_id:text? store:flag usage:object?",
@@ -271,7 +296,10 @@ _SESSION = given(
 _MEMORY = given("header", "X-Hermes-Session-Key", "the scope of long-term memory", **_SEEN, maxLength=256)
 _REPEATED = "sent again within a day, the same request gets the same answer"
 _REPEAT = given("header", "Idempotency-Key", _REPEATED, **_SEEN, maxLength=255)
-_ASKING = (_SESSION, _MEMORY, _REPEAT)
+_OWN_TOOLS = given(
+    "header", "X-Hermes-Tools", "the gateway's tools that it may use: none, all, or names with commas", **_SEEN
+)
+_ASKING = (_SESSION, _MEMORY, _REPEAT, _OWN_TOOLS)
 _LEFT = "what becomes of the turn when the client goes"
 _LEAVING = given("header", "X-Hermes-On-Disconnect", _LEFT, enum=["continue", "stop"])
 _LAST_EVENT = given("header", "Last-Event-ID", "the number of the last event that was seen", **_SEEN)
@@ -309,6 +337,12 @@ ROUTES = [
     route("GET /v1/toolsets", "Toolsets, as resolved for the API", "[Toolset]"),
     route("POST /v1/chat/completions", "Ask the agent", "ChatCompletion", (409, 422, 502), bodies.ChatRequestBody,
           (*_ASKING, _LEAVING), says="The answer, or its stream of chunks.", types=_EITHER),
+    route("POST /v1/messages", "Ask the agent, in Anthropic's shapes", "MessageAnswer", (409, 422, 502),
+          bodies.MessagesRequestBody, (*_ASKING, _LEAVING), says="The answer, or its stream of events.", types=_EITHER),
+    route("POST /v1/messages/count_tokens", "About how many tokens it would take", "TokenCount", (),
+          bodies.MessagesRequestBody),
+    route("POST /v1/embeddings", "Passed on to the provider", "Embeddings", (404, 422, 502),
+          bodies.EmbeddingsRequestBody, (_REPEAT,)),
     route("POST /v1/responses", "Ask the agent; the answer is kept", "Response", (409, 422, 502),
           bodies.ResponseRequestBody, _ASKING, says="The response, or its stream of events.", types=_EITHER,
           links=_RESPONSE_LINKS),
@@ -356,7 +390,9 @@ def document() -> Schema:
     (message, *_), declared = msgspec.json.schema_components(
         [bodies.MessageBody, *EXAMPLES, *needed], ref_template=bodies.SCHEMAS + "{name}"
     )
-    message["description"] = "The last one has to be a user's or a tool's, and every result has to follow its call."
+    message["description"] = (
+        "A last one of the assistant is the beginning of the answer. Every result has to follow its call."
+    )
     requests = orjson.loads(orjson.dumps({"Message": message, **declared}).replace(b'Body"', b'"'))
     paths: Schema = {}
     for address, told in ROUTES:

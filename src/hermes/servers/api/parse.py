@@ -23,11 +23,14 @@ from hermes.servers.api import bodies
 from hermes.servers.api.bodies import decode
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.input import tools
+from hermes.servers.api.input.sampling import read_sampling
 
 T = TypeVar("T")
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 LARGE_BODY = 256 * 1024
+GO_ON = "Go on exactly where your last message ends. Write only what follows."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,21 @@ class Conversation:
 
     @property
     def newest(self) -> tuple[ChatMessage, ...]:
-        """What follows the last answer: all that a session with a transcript of its own has not seen yet."""
+        """What follows the last answer: all that a session with a transcript of its own has not seen yet.
+
+        Where the last message is that answer, the session is asked to go on with it.
+        """
+        if self.continues_answer:
+            return (ChatMessage(Role.USER, GO_ON),)
         for index in range(len(self.messages) - 1, -1, -1):
             if self.messages[index].role is Role.ASSISTANT:
                 return self.messages[index + 1 :]
         return self.messages
+
+    @property
+    def continues_answer(self) -> bool:
+        """Whether the client wrote the beginning of the answer: prefill, or `Continue` of Open WebUI."""
+        return bool(self.messages) and self.messages[-1].role is Role.ASSISTANT
 
     @property
     def label(self) -> str:
@@ -119,6 +132,10 @@ def read_conversation(
             instructions.append(read_text(item.content, f"{where}.content", limits))
         else:
             messages.append(read_message(item, where, limits))
+    if not messages and (last := next((text for text in reversed(instructions) if text.strip()), "")):
+        # Nothing but system messages: the last of them is what is asked. Many models answer only a user.
+        instructions.remove(last)
+        messages.append(ChatMessage(Role.USER, last))
     check_turn(messages, param)
     return Conversation("\n\n".join(text for text in instructions if text), tuple(messages))
 
@@ -128,25 +145,31 @@ def read_message(item: bodies.MessageBody, where: str, limits: InputLimits = INP
     if isinstance(item, bodies.UserMessageBody):
         said = read_content(item.content, f"{where}.content", limits)
         return ChatMessage(Role.USER, said.text, images=said.images, name=_name(item.name))
+    if isinstance(item, bodies.ToolMessageBody):
+        given = read_content(item.content, f"{where}.content", limits)
+        call_id, name = storable(item.tool_call_id), _name(item.name)
+        return ChatMessage(Role.TOOL, given.text, tool_call_id=call_id, images=given.images, name=name)
     text = read_text(item.content, f"{where}.content", limits)
     if isinstance(item, bodies.AssistantMessageBody):
         text = text or read_text(item.refusal, f"{where}.refusal", limits)  # of a model that would not answer
         calls = read_tool_calls(item.tool_calls, f"{where}.tool_calls", limits)
         return ChatMessage(Role.ASSISTANT, text, tool_calls=calls, name=_name(item.name))
-    assert isinstance(item, bodies.ToolMessageBody)  # noqa: S101 - the last of the kinds
-    return ChatMessage(Role.TOOL, text, tool_call_id=storable(item.tool_call_id), name=_name(item.name))
+    raise AssertionError(item)  # there are no other kinds
 
 
 def check_turn(messages: Sequence[ChatMessage], param: str = "messages") -> None:
-    """There has to be something to answer: words, a picture, or the result of a call that was made."""
+    """There has to be something to answer: words, a picture, or the result of a call that was made.
+
+    A last message of the assistant is the beginning of the answer, which goes on from there.
+    """
     if not messages:
         message = f"{param} holds nothing to answer: add a message of the user."
         raise bad_request(message, code="empty_messages", param=param)
     last, where = messages[-1], f"{param}[-1]"
-    if last.role is Role.ASSISTANT:
-        message = "The last message has to be one of a user or a tool."
+    if last.role is Role.ASSISTANT and last.tool_calls:
+        message = "The last message has calls without results: send the results after it."
         raise bad_request(message, code="invalid_last_message", param=where)
-    if last.role is Role.USER and not last.images and not last.text.strip():
+    if last.role is not Role.TOOL and not last.images and not last.text.strip():
         raise bad_request("The last message is empty.", code="empty_message", param=where)
 
 
@@ -203,28 +226,27 @@ def _name(name: Any) -> str:
 def read_tools(
     items: Sequence[Json] | None, limits: InputLimits = INPUT_LIMITS, param: str = "tools"
 ) -> tuple[ToolSpec, ...]:
-    """The client's own tools, in the form of chat completions or the flat one of responses."""
+    """The client's own functions, in the form of chat completions or the flat one of responses."""
     if not items:
         return ()
     if len(items) > limits.tools:
         raise bad_request(f"{param} is an array of at most {limits.tools} tools.", code="invalid_tools", param=param)
-    specs = tuple(_tool(item, f"{param}[{index}]", limits) for index, item in enumerate(items))
+    specs = tuple(
+        _tool(item, f"{param}[{index}]", limits) for index, item in enumerate(items) if tools.is_function(item)
+    )
     if len({spec.name for spec in specs}) < len(specs):
         raise bad_request("Two tools have the same name. Give each its own.", code="invalid_tools", param=param)
     return specs
 
 
 def _tool(item: Json, where: str, limits: InputLimits) -> ToolSpec:
-    if item.get("type", "function") != "function":
-        message = "Only tools of type 'function' can be handed in; the agent brings its own besides."
-        raise bad_request(message, code="unsupported_tool_type", param=f"{where}.type")
     nested, where = item.get("function"), f"{where}.function"
     function = decode(nested if isinstance(nested, dict) else item, bodies.FunctionBody, where)
     description, parameters = function.description or "", function.parameters or {}
-    if len(description) > limits.text:
+    if len(description) > limits.description:
         raise bad_request("The description is too long.", code="invalid_tools", param=f"{where}.description")
     check_depth(parameters, f"{where}.parameters", limits)
-    return ToolSpec(function.name, storable(description), parameters)
+    return ToolSpec(function.name, storable(description), parameters, function.strict)
 
 
 def check_depth(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -> None:
@@ -242,25 +264,6 @@ def check_depth(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -> N
     raise bad_request(message, code="content_too_deep", param=where)
 
 
-def read_tool_choice(value: Any, tools: Sequence[ToolSpec], param: str = "tool_choice") -> str:
-    """'' where the client says nothing; else auto, none, required, or the name of one of its tools."""
-    if value is None:
-        return ""
-    if value in ("auto", "none") or (value == "required" and tools):
-        return str(value)
-    if value == "required":
-        message = "tool_choice 'required' needs tools to choose from."
-        raise bad_request(message, code="invalid_tool_choice", param=param)
-    named: Any = {}
-    if isinstance(value, dict) and value.get("type") == "function":
-        named = value["function"] if isinstance(value.get("function"), dict) else value
-    for tool in tools:
-        if tool.name == named.get("name"):
-            return tool.name
-    message = "tool_choice is auto, none, required, or names one of the tools of this request."
-    raise bad_request(message, code="invalid_tool_choice", param=param)
-
-
 def read_options(
     body: bodies.ChatRequestBody | bodies.ResponseRequestBody | bodies.SessionChatRequestBody,
     limits: InputLimits,
@@ -268,15 +271,20 @@ def read_options(
     instructions: str,
     max_tokens: int | None,
     form: OutputFormat | None = None,
+    reasoning: str = "",
+    own_tools: tuple[str, ...] | None = None,
 ) -> TurnOptions:
     """How the agent is to answer, for every route that asks it."""
-    tools = read_tools(body.tools, limits)
+    choice, functions = tools.read_tool_choice(body.tool_choice, read_tools(body.tools, limits), body.tools)
     return TurnOptions(
         instructions=instructions,
-        tools=tools,
-        tool_choice=read_tool_choice(body.tool_choice, tools),
+        tools=functions,
+        tool_choice=choice,
         model=storable(body.model or ""),
         temperature=body.temperature,
         max_tokens=max_tokens or 0,
         format=form,
+        sampling=read_sampling(body),
+        reasoning=reasoning,
+        own_tools=own_tools,
     )

@@ -41,8 +41,8 @@ def _read(asked: Json, schema: Any, where: str, box: str, limits: InputLimits) -
         return OutputFormat() if kind == "json_object" else None
     where = f"{where}{box}"
     form = decode(schema, SchemaBody, where)
-    if len(form.description or "") > limits.text:
-        message = f"description is a string of at most {limits.text:,} characters."
+    if len(form.description or "") > limits.description:
+        message = f"description is a string of at most {limits.description:,} characters."
         raise bad_request(message, code="invalid_response_format", param=f"{where}.description")
     parse.check_depth(form.schema, f"{where}.schema", limits)
     if len(orjson.dumps(form.schema)) > limits.schema_bytes:

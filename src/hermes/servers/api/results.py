@@ -4,12 +4,14 @@
 | --------------------------------- | ------ | --------------------------- |
 | was completed                     | 200    | stop, or tool_calls         |
 | ended early, and there is text    | 200    | length, and `hermes` extras |
+| met a 429 of the provider         | 429    | the OpenAI error envelope   |
 | failed, or was cut before a word  | 502    | the OpenAI error envelope   |
-| ended otherwise (it was stopped)  | 200    | error, and `hermes` extras  |
+| ended otherwise (it was stopped)  | 200    | stop, and `hermes` extras   |
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hermes.core.i18n.failures import sentence
@@ -27,6 +29,8 @@ ERROR_HEADER = "X-Hermes-Error"
 LONGEST_HEADER = 200
 LOOK_SECONDS = 10.0
 LAST_WORD_SECONDS = 2.0
+RETRY_SECONDS = 5.0
+"""After a 429 of a provider that does not say how long to wait."""
 
 FAILED_STATES = frozenset({"failed", "set_aside"})
 FINAL_STATUS = frozenset({"completed", "failed", "cancelled"})
@@ -46,7 +50,7 @@ def finish_reason(result: TurnResult) -> str:
         return "length"
     if result.is_partial or result.state in FAILED_STATES:
         return ""
-    return "error"
+    return "stop"  # clients know five reasons and refuse any other; the extras say that it was stopped
 
 
 def error_text(result: TurnResult) -> str:
@@ -76,6 +80,7 @@ def extras(result: TurnResult) -> Json:
         "error": error_text(result) or None,
         "error_code": None if result.is_completed else error_code(result),
         "turn_id": result.turn_id,
+        **({"notices": list(result.notices)} if result.notices else {}),
     }
 
 
@@ -91,13 +96,16 @@ def outcome_headers(result: TurnResult) -> dict[str, str]:
 
 
 def failure(result: TurnResult, names: SessionNames) -> ApiError:
-    """The 502 of the table."""
+    """The 429 and the 502 of the table."""
+    headers = {**names.headers(), **outcome_headers(result)}
+    if result.is_rate_limited:
+        headers["Retry-After"] = str(max(1, math.ceil(result.retry_after or RETRY_SECONDS)))
     return ApiError(
-        502,
+        429 if result.is_rate_limited else 502,
         error_text(result),
         code=error_code(result),
-        kind="server_error",
-        headers={**names.headers(), **outcome_headers(result)},
+        kind="rate_limit_error" if result.is_rate_limited else "server_error",
+        headers=headers,
         extras={"hermes": extras(result)},
     )
 
@@ -167,24 +175,32 @@ def result_of(state: RequestState) -> TurnResult:
 def completion(result: TurnResult, *, completion_id: str, created: int, model: str) -> Json:
     """The whole answer. Not for a failure, which has no finish reason."""
     reason = finish_reason(result)
-    message: dict[str, Any] = {"role": "assistant", "content": result.text or None, "refusal": None}
+    text = result.whole_text
+    message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None, "annotations": []}
     if result.tool_calls:
         message["tool_calls"] = [tool_call(call) for call in result.tool_calls]
-    elif not result.text:
+    elif not text:
         message["content"] = ""
+    if thinking := result.whole_thinking:
+        message["reasoning_content"] = thinking
     body: Json = {
         "id": completion_id,
         "object": "chat.completion",
         "created": created,
         "model": model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reason}],
+        "choices": [{"index": 0, "message": message, "logprobs": logprobs_of(result), "finish_reason": reason}],
         "usage": usage_of(result.usage),
     }
-    return {**body, "hermes": extras(result)} if has_extras(reason) else body
+    return {**body, "hermes": extras(result)} if has_extras(result) else body
 
 
-def has_extras(reason: str) -> bool:
-    return reason in ("length", "error")
+def logprobs_of(result: TurnResult) -> Json | None:
+    return {"content": list(result.logprobs), "refusal": None} if result.logprobs else None
+
+
+def has_extras(result: TurnResult) -> bool:
+    """Whether there is more to tell than the finish reason does."""
+    return not result.is_completed or result.is_partial or bool(result.notices)
 
 
 def tool_call(call: ToolCall) -> Json:
@@ -197,4 +213,5 @@ def usage_of(usage: Usage) -> Json:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }

@@ -28,6 +28,8 @@ from hermes.servers.api.bodies import DecisionBody, RunRequestBody, SessionChatR
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
+from hermes.servers.api.input.files import FileTexts
+from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.streams.run_events import RUN, SNAPSHOT, RunEvent, RunFeed, RunFeeds, run_id_of
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
@@ -307,6 +309,7 @@ class Runs:
         self._feeds = feeds
         self._reader = RunReader(parts.gateway, feeds)
         self._limits = limits
+        self._files = FileTexts()
         self._place_of_response = place_of_response
         self._stopping: dict[str, asyncio.Task[None]] = {}
 
@@ -320,9 +323,11 @@ class Runs:
 
     async def create(self, request: web.Request) -> web.Response:
         caller = request[CALLER]
-        body = decode_request(await parse.read_body(request, self._limits), RunRequestBody)
+        raw = await self._files.put_in(request, await parse.read_body(request, self._limits), "input", self._limits)
+        await note_left_out(request, self._gateway, raw)
+        body = decode_request(raw, RunRequestBody)
         names = await self._names(request, body, caller)
-        reading = partial(read_request, is_whole=not names.is_named)
+        reading = partial(read_request, is_whole=not names.is_named, tools=own_tools(request))
         whole, options = await parse.apart(request, reading, body, self._limits)
         messages = whole
         if names.is_named and body.conversation_history and await has_transcript(self._gateway, names):
@@ -495,9 +500,17 @@ def _chosen(run: Run, asked: Sequence[Approval], wanted: str, *, now: float) -> 
 
 
 def read_request(
-    body: SessionChatRequestBody, limits: InputLimits, *, is_whole: bool, has_history: bool = True
+    body: SessionChatRequestBody,
+    limits: InputLimits,
+    *,
+    is_whole: bool,
+    has_history: bool = True,
+    tools: tuple[str, ...] | None = None,
 ) -> tuple[tuple[ChatMessage, ...], TurnOptions]:
-    """What is asked and how. ``is_whole``: no transcript stands before it, so every result needs its call in here."""
+    """What is asked and how. ``is_whole``: no transcript stands before it, so every result needs its call in here.
+
+    ``tools`` are the gateway's that it may use; None for all.
+    """
     new: list[Any] | str = body.input
     if isinstance(new, str) or not all(isinstance(item, dict) and "role" in item for item in new):
         new = [{"role": "user", "content": new}]
@@ -512,7 +525,7 @@ def read_request(
         raise bad_request(message, code="invalid_value", param="instructions")
     instructions = "\n\n".join(text for text in (storable(given), talk.instructions) if text)
     most = body.max_output_tokens or body.max_tokens
-    return talk.messages, parse.read_options(body, limits, instructions=instructions, max_tokens=most)
+    return talk.messages, parse.read_options(body, limits, instructions=instructions, max_tokens=most, own_tools=tools)
 
 
 def decode_request(body: Mapping[str, Any], kind: type[T]) -> T:

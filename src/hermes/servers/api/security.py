@@ -11,9 +11,11 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
-from hermes.servers.api.context import SESSION_ID_HEADER, SESSION_KEY_HEADER
+from hermes.core.text import one_line
+from hermes.servers.api.context import REQUEST_ID, SESSION_ID_HEADER, SESSION_KEY_HEADER, WARNINGS
 from hermes.servers.api.errors import ApiError
 from hermes.servers.app import is_address
+from hermes.store.ids import new_id
 
 RESOLVE_SECONDS = 3.0
 BODY_SECONDS = 30.0
@@ -29,6 +31,9 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+REQUEST_ID_HEADER = "x-request-id"
+WARNING_HEADER = "X-Hermes-Warning"
+MAX_WARNING = 500
 EXPOSED = ", ".join(
     (
         SESSION_ID_HEADER,
@@ -38,6 +43,8 @@ EXPOSED = ", ".join(
         "X-Hermes-Error",
         "Idempotent-Replayed",
         "Retry-After",
+        REQUEST_ID_HEADER,
+        WARNING_HEADER,
     )
 )
 
@@ -203,6 +210,11 @@ def add_headers(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.Stre
         for name, value in SECURITY_HEADERS.items():
             headers.setdefault(name, value)
         headers[hdrs.SERVER] = "hermes"
+        request_id = headers.setdefault(REQUEST_ID_HEADER, request.get(REQUEST_ID) or new_id("req"))
+        if request.path.startswith("/v1/messages"):
+            headers["request-id"] = request_id  # as clients of Anthropic's API read it
+        if warnings := request.get(WARNINGS):
+            headers[WARNING_HEADER] = one_line("; ".join(warnings), MAX_WARNING).encode("ascii", "replace").decode()
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None:
             return

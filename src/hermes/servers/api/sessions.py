@@ -26,6 +26,7 @@ from hermes.servers.api.bodies import LONGEST_TITLE, SessionChangeBody, SessionC
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.errors import ApiError, bad_request, not_found
+from hermes.servers.api.input.tools import own_tools
 from hermes.servers.api.runs import Run, RunReader, decode_request, feeds_of, read_request
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.run_events import run_id_of
@@ -198,7 +199,7 @@ class SessionRoutes:
             "usage": results.usage_of(result.usage),
             "transcript": run.transcript(),
         }
-        if results.has_extras(reason):
+        if results.has_extras(result):
             body["hermes"] = results.extras(result)
         response = json_response(body)
         response.headers.update({**names.headers(), **results.outcome_headers(result)})
@@ -231,7 +232,8 @@ class SessionRoutes:
     async def _parse_request(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
         """Everything is looked at before anything is stored."""
         body = decode_request(await parse.read_body(request, self._limits), SessionChatRequestBody)
-        reading = partial(read_request, is_whole=False, has_history=False)  # the session has its own
+        # The session has its own history.
+        reading = partial(read_request, is_whole=False, has_history=False, tools=own_tools(request))
         messages, options = await parse.apart(request, reading, body, self._limits)
         shown = await self._find(request)
         key = shown.key

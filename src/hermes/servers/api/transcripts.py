@@ -11,6 +11,7 @@ from hermes.servers.api.context import SessionNames
 from hermes.servers.api.results import tool_call
 from hermes.services.gateway import Gateway
 from hermes.store import codec
+from hermes.store.api import pictures
 from hermes.store.db import Tx
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import TranscriptLine
@@ -53,6 +54,10 @@ def _content(message: ChatMessage, longest: int) -> str | list[Json] | None:
 
 def _picture(image: Image) -> Json:
     """An address as it is; of a picture that came as data, its kind and size."""
+    if image.url.startswith(pictures.PREFIX):
+        media_type, length = pictures.describe(image.url)
+        url = {"url": f"data:{media_type};base64", "detail": image.detail}
+        return {"type": "image_url", "image_url": url, "omitted_characters": length}
     if not image.url.startswith("data:"):
         return {"type": "image_url", "image_url": {"url": image.url, "detail": image.detail}}
     kind = image.url.partition(",")[0]

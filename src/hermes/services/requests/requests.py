@@ -24,7 +24,7 @@ from hermes.services.inbound.intake import MOST_PEOPLE, Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
-from hermes.store.api import api_keys
+from hermes.store.api import api_keys, pictures
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -38,6 +38,8 @@ from hermes.store.turns.turns import Turn, TurnState
 PLATFORM = api_keys.PLATFORM
 CLIENT_GONE = "client gone"
 LOOK_AGAIN_SECONDS = 60.0
+LARGE_CHARS = 128 * 1024
+"""A request with more text is encoded beside the loop."""
 CLOCK_TICK_SECONDS = 0.001  # a loop may call a timer that much early
 
 
@@ -106,6 +108,17 @@ class RequestHandle:
         if event is not None:
             self._events.appendleft(event)
         return event is not None
+
+    async def early_end(self, seconds: float) -> TurnResult | None:
+        """Wait for the first event after the start, without taking any. Return its result, if the turn ended."""
+        seen: list[TurnEvent] = []
+        while not seen or isinstance(seen[-1], TurnStarted):
+            event = await self.within(seconds)
+            if event is None:
+                break
+            seen.append(event)
+        self._events.extendleft(reversed(seen))
+        return seen[-1].result if seen and isinstance(seen[-1], TurnEnded) else None
 
     def ready(self) -> list[TurnEvent]:
         """Take the events that have come, without waiting."""
@@ -211,9 +224,11 @@ class Requests:
         if not request.person_id:
             await self.meet(request.sender_id, role)
         platform = request.session_key.platform
-        body = codec.dump(request)
-        if self._redact(body) != body:  # whoever sent one of our secrets along, no model reads it
-            body = codec.dump(_without_secrets(request, self._redact))
+        is_large = sum(len(message.text) for message in request.messages) > LARGE_CHARS
+        if is_large or any(message.images for message in request.messages):
+            body, found = await asyncio.to_thread(_encoded, request, self._redact)
+        else:
+            body, found = _encoded(request, self._redact)
         incoming = Incoming(
             id=handle.event_id,
             keys=(f"{platform}/{storable(key)}",) if key else (),
@@ -228,7 +243,7 @@ class Requests:
             role=at_most.value if at_most is not None else "",
         )
         is_new, begun = await self._db.claim(
-            _accept, incoming, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back
+            _accept, incoming, found, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back
         )
         if begun is not None:
             self._lanes.adopt(begun)
@@ -260,8 +275,22 @@ class Requests:
         return await self._db.write(_set_aside_gone, now=self._clock.now())
 
 
-def _accept(tx: Tx, incoming: Incoming, begin: Begin, *, now: float) -> tuple[bool, BegunTurn | None]:
-    """Store the request and begin its turn, if its lane is idle: one transaction."""
+def _encoded(request: AgentRequest, redact: Redactor) -> tuple[str, dict[str, str]]:
+    """Return the request as it is stored, without our secrets, and its pictures, which are stored apart."""
+    messages, found = pictures.take_out(request.messages)
+    if found:
+        request = replace(request, messages=messages)
+    body = codec.dump(request)
+    if redact(body) != body:  # whoever sent one of our secrets along, no model reads it
+        body = codec.dump(_without_secrets(request, redact))
+    return body, found
+
+
+def _accept(
+    tx: Tx, incoming: Incoming, found: dict[str, str], begin: Begin, *, now: float
+) -> tuple[bool, BegunTurn | None]:
+    """Store the request and its pictures, and begin its turn, if its lane is idle: one transaction."""
+    pictures.keep(tx, found, now=now)
     [accepted] = inbox.accept(tx, [incoming], now=now)
     return accepted.is_new, begin(tx, incoming.lane, now=now) if accepted.is_new else None
 

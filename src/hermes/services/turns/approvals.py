@@ -64,6 +64,8 @@ class TurnApprovals:
 
     def _new_call(self, work: RunningTurn, call: ToolCall, position: int) -> NewCall:
         row_id = f"{work.turn.id}:{work.steps + 1}:{position}"
+        if not self._parts.toolbox.is_among(call.name, work.options.own_tools):
+            return NewCall(row_id, call)  # it will not run, so there is nothing to ask
         context = self._parts.context_of(work, row_id, call.name)
         need = self._parts.toolbox.approval(call.name, call.arguments, context, self._among_others(work, call))
         if need is None:

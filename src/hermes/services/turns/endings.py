@@ -43,7 +43,7 @@ class _TurnEnd:
     text: str = ""
     messages: Sequence[ChatMessage] = ()
     reply: ModelReply = NO_REPLY
-    error_kind: str = ""
+    error: ModelError | None = None
     voice_reply: OutgoingFiles | None = None
 
     @property
@@ -59,7 +59,7 @@ class Endings:
         self._replies = replies
 
     async def answered(self, work: RunningTurn, reply: ModelReply) -> bool:
-        text = reply.text.strip()
+        text = reply.text.rstrip() if work.continues_answer and not work.segments else reply.text.strip()
         if not text and not reply.tool_calls:
             text = work.words.EMPTY_REPLY
         shown = _reply_text(work, reply, text)
@@ -84,7 +84,7 @@ class Endings:
             text = f"{partial} …\n\n{text}"
         reason = f"model {kind}: {error}"
         return await self._end(
-            work, _TurnEnd(TurnState.FAILED, reason, text, _interrupted_words(work, partial), error_kind=kind)
+            work, _TurnEnd(TurnState.FAILED, reason, text, _interrupted_words(work, partial), error=error)
         )
 
     async def interrupted(self, work: RunningTurn, reason: StopReason) -> bool:
@@ -129,7 +129,13 @@ class Endings:
             end.reply.tool_calls,
             work.spent,
             end.reply.model,
-            end.error_kind,
+            error_kind=end.error.kind.value if end.error is not None else "",
+            segments=tuple(work.segments),
+            thinking=tuple(work.thinking),
+            notices=tuple(work.notices),
+            logprobs=end.reply.logprobs,
+            is_rate_limited=end.error is not None and end.error.status == 429,
+            retry_after=end.error.retry_after if end.error is not None else None,
         )
         self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
         if work.goes_on:
@@ -155,7 +161,9 @@ def _reply_text(work: RunningTurn, reply: ModelReply, text: str) -> str:
     # Whoever reads half an answer is told so. A client of the API has it in the reply's finish_reason.
     why = {"length": work.words.CUT_OFF_LENGTH, "content_filter": work.words.CUT_OFF_FILTER}.get(reply.finish_reason)
     is_told = work.key.platform in DOORS or text.endswith("…")
-    return "\n\n".join([*work.notices, text, *([why] if why and not is_told else [])]).strip()
+    # A client of the API reads the notices beside the answer: a stream could not put them above it any more.
+    notices = [] if work.key.platform in DOORS and not work.options.origin else work.notices
+    return "\n\n".join([*notices, text, *([why] if why and not is_told else [])]).rstrip()
 
 
 def _interrupted_words(work: RunningTurn, partial: str) -> list[ChatMessage]:

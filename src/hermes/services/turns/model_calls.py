@@ -22,9 +22,10 @@ from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest
-from hermes.services.events import TextArrived
+from hermes.services.events import ReasoningArrived, TextArrived
 from hermes.services.models import route_of
 from hermes.services.turns.turn import RunningTurn, TurnServices
+from hermes.store.api import pictures
 from hermes.store.ids import new_id
 from hermes.store.turns import steps
 
@@ -65,6 +66,7 @@ class ModelCalls:
             int(config.context_window(named) * BYTES_PER_TOKEN * PROMPT_SHARE),
         )
         work.partial = ""
+        work.thinking.append("")
         try:
             return await self._seen_or_not(work, form)
         except ModelError as error:
@@ -110,6 +112,8 @@ class ModelCalls:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
         before = [summary_message(work.begun.summary)] if work.begun.summary else []
         ours = self._parts.toolbox.offered(work.origin, work.role, [*before, *work.history])
+        if work.options.own_tools is not None:
+            ours = self._parts.toolbox.only(ours, work.options.own_tools)
         if not work.options.tools:
             return ours
         theirs = {tool.name for tool in work.options.tools}
@@ -130,6 +134,8 @@ class ModelCalls:
 
     async def _send(self, work: RunningTurn, form: _Form, history: Sequence[ChatMessage]) -> ModelReply:
         options = work.options
+        if names := pictures.names_in(history):
+            history = pictures.put_back(history, await self._parts.db.read(pictures.load, names))
         prompt = self._parts.prompts.messages(
             form.scene,
             history,
@@ -144,9 +150,10 @@ class ModelCalls:
             max_tokens=options.max_tokens,
             temperature=options.temperature,
             tool_choice=options.tool_choice if form.tools and work.steps == 0 else "",
-            reasoning=work.begun.choices.reasoning,
+            reasoning=options.reasoning or work.begun.choices.reasoning,
             language=work.words.LANGUAGE,
             format=options.format,
+            sampling=options.sampling,
         )
         on_text = self._arrived if options.format is None else self._held_back
         reply = await ask_model(
@@ -156,6 +163,7 @@ class ModelCalls:
             work.spent.prompt_tokens + reply.usage.prompt_tokens,
             work.spent.completion_tokens + reply.usage.completion_tokens,
             work.spent.cached_tokens + reply.usage.cached_tokens,
+            work.spent.reasoning_tokens + reply.usage.reasoning_tokens,
             work.spent.cost + reply.usage.cost,
         )
         return reply
@@ -165,7 +173,11 @@ class ModelCalls:
         self._parts.bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
 
     def _reasoned(self, work: RunningTurn, text: str) -> None:
-        self._parts.bus.publish_reasoning(work.turn.lane, work.turn.id, text)
+        if work.key.platform in DOORS:
+            work.thinking[-1] += text
+            self._parts.bus.publish(ReasoningArrived(work.turn.lane, work.turn.id, text))
+        else:
+            self._parts.bus.publish_reasoning(work.turn.lane, work.turn.id, text)
 
     def _held_back(self, work: RunningTurn, text: str) -> None:
         """Whoever asked for a form reads the answer and nothing else: words before a call would break it."""

@@ -167,6 +167,7 @@ class TurnRunner:
         work.step_added()
         work.history.append(message)
         told = reply.text if work.options.format is None else ""
+        work.segments.append(told.strip())
         self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, told))
         self._questions.tell(work, new_calls)
 

@@ -50,6 +50,7 @@ class Calls:
             work.begun = replace(work.begun, role=capped(work.begun.role, role))
         self._parts.bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
+            self._parts.toolbox.check_among(call.name, work.options.own_tools)
             agreed = await self._agreed(call)
             context = self._parts.context_of(work, call.id, call.name)
             output = await self._parts.toolbox.call(call.name, call.arguments, context, agreed)

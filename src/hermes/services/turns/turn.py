@@ -45,6 +45,7 @@ class RunningTurn:
 
     ``history`` and ``calls`` go along with what is stored. ``partial`` is what the model has said of a reply that is
     not whole yet, ``made`` the calls since the last user message, ``notices`` what is told above the answer.
+    ``segments`` are the texts beside calls, ``thinking`` what the model thought in each of its calls in this process.
     """
 
     begun: BegunTurn
@@ -58,6 +59,8 @@ class RunningTurn:
     notices: list[str] = field(default_factory=list)
     made: list[tuple[str, str]] = field(default_factory=list)
     spent: Usage = NO_USAGE
+    segments: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
 
     @property
     def turn(self) -> Turn:
@@ -105,6 +108,11 @@ class RunningTurn:
     def brings_talk(self) -> bool:
         """Whether the asker brought the whole talk along, and will do so again."""
         return self.begun.prompt is not None and bool(self.begun.prompt.before)
+
+    @property
+    def continues_answer(self) -> bool:
+        """Whether the asker wrote the beginning of the answer (prefill): then its first blank counts."""
+        return self.begun.prompt is not None and self.begun.prompt.message.role is Role.ASSISTANT
 
     @property
     def goes_on(self) -> bool:

@@ -38,7 +38,10 @@ def new_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key without its secret. Its data belongs to ``id``; for keys of older releases that is the name."""
+    """A key without its secret. Its data belongs to ``id``; for keys of older releases that is the name.
+
+    ``tools`` are those of the gateway that its requests may use: '' for all, 'none', or names with commas.
+    """
 
     name: str
     hash: str
@@ -47,10 +50,11 @@ class ApiKey:
     created_at: float
     revoked_at: float | None = None
     id: str = ""
+    tools: str = ""
 
 
 # A row without an id comes from an older program, or from an older mirror after a recovery.
-_COLUMNS = "name, hash, role, hint, created_at, revoked_at, CASE id WHEN '' THEN name ELSE id END"
+_COLUMNS = "name, hash, role, hint, created_at, revoked_at, CASE id WHEN '' THEN name ELSE id END, tools"
 
 
 def sender_id_of(key_id: str) -> str:
@@ -71,10 +75,10 @@ def add(tx: Tx, key: ApiKey) -> bool:
     return (
         tx.run(
             """
-            INSERT INTO api_keys (name, hash, role, hint, created_at, revoked_at, id)
-            VALUES (:name, :hash, :role, :hint, :created_at, NULL, :id)
+            INSERT INTO api_keys (name, hash, role, hint, created_at, revoked_at, id, tools)
+            VALUES (:name, :hash, :role, :hint, :created_at, NULL, :id, :tools)
             ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, role = excluded.role, hint = excluded.hint,
-                created_at = excluded.created_at, revoked_at = NULL, id = excluded.id
+                created_at = excluded.created_at, revoked_at = NULL, id = excluded.id, tools = excluded.tools
             WHERE api_keys.revoked_at IS NOT NULL
             """,
             **asdict(key),

@@ -106,6 +106,8 @@ CHECKS: Mapping[str, Check] = {
     "people.role": _one_of(*PersonRole),
     "api_keys.role": _one_of(*PersonRole),
     "api_keys.hash": _matches(r"[0-9a-f]{32,128}"),
+    "pictures.hash": _matches(r"[0-9a-f]{64}"),
+    "pictures.url": _matches(r"data:[^\x00-\x1f]+"),
     "pairings.state": _one_of(*PairingState),
     "grants.scope": _one_of(*Scope),
     "responses.id": _matches(rf"resp_{_ID}"),

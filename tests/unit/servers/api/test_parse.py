@@ -14,9 +14,11 @@ from hermes.config import ApiConfig
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall, ToolSpec
 from hermes.core.requests import TurnOptions
 from hermes.servers.api import parse
+from hermes.servers.api.anthropic.request import chat_body
 from hermes.servers.api.bodies import ChatRequestBody, PairingDecisionBody, ResponseRequestBody, RunRequestBody, decode
 from hermes.servers.api.content import INPUT_LIMITS, Content, InputLimits, limits_of, read_content, read_text, summary
 from hermes.servers.api.errors import ApiError
+from hermes.servers.api.input.tools import read_tool_choice
 from hermes.servers.api.responses.request import parse_request
 from hermes.servers.api.runs import decode_request, read_request
 
@@ -212,12 +214,17 @@ def test_calls_and_their_results_are_read() -> None:
         ({}, "invalid_messages", "messages"),
         (["hi"], "invalid_messages", "messages[0]"),
         ([], "empty_messages", "messages"),
-        ([{"role": "system", "content": "x"}], "empty_messages", "messages"),
+        ([{"role": "system", "content": " "}], "empty_messages", "messages"),
         ([{"content": "x"}], "invalid_role", "messages[0].role"),
         ([{"role": ["user"], "content": "x"}], "invalid_role", "messages[0].role"),
         ([{"role": "user", "content": " "}], "empty_message", "messages[-1]"),
         ([{"role": "user"}], "empty_message", "messages[-1]"),
-        ([{"role": "assistant", "content": "x"}], "invalid_last_message", "messages[-1]"),
+        ([{"role": "assistant", "content": " "}], "empty_message", "messages[-1]"),
+        (
+            [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "a"}}]}],
+            "invalid_last_message",
+            "messages[-1]",
+        ),
         ([{"role": "tool", "content": "x"}], "invalid_tool_call_id", "messages[0].tool_call_id"),
         ([{"role": "assistant", "tool_calls": {}}], "invalid_tool_calls", "messages[0].tool_calls"),
         ([{"role": "assistant", "tool_calls": [1]}], "invalid_tool_calls", "messages[0].tool_calls[0]"),
@@ -285,6 +292,17 @@ def test_talks_that_begin_alike_have_one_label() -> None:
     assert len(label(first)) == 12
 
 
+def test_conversation_of_system_messages_alone_asks_what_the_last_one_says() -> None:
+    talk = conversation([{"role": "system", "content": "Be brief."}, {"role": "developer", "content": "Say hello."}])
+    assert (talk.instructions, talk.messages) == ("Be brief.", (ChatMessage(Role.USER, "Say hello."),))
+
+
+def test_last_message_of_the_assistant_is_the_beginning_of_the_answer() -> None:
+    talk = conversation([{"role": "user", "content": "A story!"}, {"role": "assistant", "content": "Once"}])
+    assert talk.continues_answer
+    assert talk.newest == (ChatMessage(Role.USER, parse.GO_ON),)
+
+
 # Tools
 
 
@@ -292,7 +310,8 @@ def test_tools_are_taken_in_both_dialects() -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     chat = {"type": "function", "function": {"name": "weather", "description": "d", "parameters": schema}}
     flat = {"type": "function", "name": "time", "parameters": None, "strict": True}
-    assert tools_of([chat, flat]) == (ToolSpec("weather", "d", schema), ToolSpec("time", "", {}))
+    assert tools_of([chat, flat]) == (ToolSpec("weather", "d", schema), ToolSpec("time", "", {}, strict=True))
+    assert tools_of([{"type": "web_search"}, flat]) == (ToolSpec("time", "", {}, strict=True),)
     assert tools_of(None) == ()
 
 
@@ -306,7 +325,6 @@ def test_tools_are_taken_in_both_dialects() -> None:
         ([{"type": "function", "name": "a", "description": 1}], "invalid_tools"),
         ([{"type": "function", "name": "a", "parameters": []}], "invalid_tools"),
         ([{"type": "function", "name": "a"}] * 2, "invalid_tools"),
-        ([{"type": "web_search"}], "unsupported_tool_type"),
         ([{"type": "function", "name": "a", "parameters": {"x": nested(100, 1)}}], "content_too_deep"),
     ],
 )
@@ -326,15 +344,15 @@ def test_tools_that_cannot_be_taken_are_refused(tools: Any, code: str) -> None:
     ],
 )
 def test_a_choice_of_tools_is_a_word_or_a_name(value: Any, choice: str) -> None:
-    assert parse.read_tool_choice(value, [TOOL]) == choice
+    assert read_tool_choice(value, (TOOL,), None) == (choice, (TOOL,))
 
 
 @pytest.mark.parametrize(
     "value", ["weather", 1, [], {}, {"type": "function"}, {"type": "function", "name": "other"}, {"type": "mcp"}]
 )
 def test_a_choice_of_something_else_is_refused(value: Any) -> None:
-    assert refused(parse.read_tool_choice, value, [TOOL]) == ("invalid_tool_choice", "tool_choice")
-    assert refused(parse.read_tool_choice, "required", [])[0] == "invalid_tool_choice"
+    assert refused(read_tool_choice, value, (TOOL,), None) == ("invalid_tool_choice", "tool_choice")
+    assert refused(read_tool_choice, "required", (), None)[0] == "invalid_tool_choice"
 
 
 # Single fields
@@ -352,7 +370,7 @@ def test_fields_that_are_null_are_as_good_as_absent() -> None:
 
 
 def test_fields_that_nobody_declared_are_left_alone() -> None:
-    assert sent(seed=1, made_up={"a": [1]}) == sent()
+    assert sent(made_up={"a": [1]}) == sent()
 
 
 @pytest.mark.parametrize("value", ["1", True, -1, 2.1, [], {}])
@@ -426,7 +444,8 @@ def test_whatever_is_sent_is_taken_or_refused_and_never_breaks_us(value: Any) ->
     for read in (
         conversation,
         tools_of,
-        lambda v: parse.read_tool_choice(v, [TOOL]),
+        lambda v: read_tool_choice(v, (TOOL,), None),
+        lambda v: chat_body({"messages": v, "tools": v, "tool_choice": v, "system": v}),
         lambda v: run_of({"input": v, "conversation_history": v}),
         lambda v: parse_request({"input": v, "conversation": v}),
     ):

@@ -37,7 +37,7 @@ STOPPED_LATE = TurnResult("t_1", "stopped", "Hel", "stopped", "error")
         (FAILED, "", "false", "false"),
         (BROKEN, "", "false", "false"),
         (CRASHED, "", "false", "false"),
-        (STOPPED, "error", "false", "false"),
+        (STOPPED, "stop", "false", "false"),
     ],
 )
 def test_the_table_of_endings(result: TurnResult, reason: str, completed: str, partial: str) -> None:
@@ -77,6 +77,7 @@ def test_usage_counts_what_the_whole_turn_spent() -> None:
         "completion_tokens": 7,
         "total_tokens": 19,
         "prompt_tokens_details": {"cached_tokens": 3},
+        "completion_tokens_details": {"reasoning_tokens": 0},
     }
 
 
@@ -119,9 +120,14 @@ def test_each_call_is_told_twice_whatever_happens() -> None:
         "label": "a.txt",
         "toolCallId": "c1",
         "status": "running",
+        "event": {"type": "status", "data": {"description": "📖 read_file: a.txt", "done": False}},
     }
     assert tools.started(started("c1")) is None
-    assert tools.ended(ToolEnded("lane", "t_1", "c1", "read_file", "ok")) == {**running, "status": "completed"}
+    assert tools.ended(ToolEnded("lane", "t_1", "c1", "read_file", "ok")) == {
+        **running,
+        "status": "completed",
+        "event": {"type": "status", "data": {"description": "📖 read_file: a.txt", "done": True}},
+    }
     assert tools.ended(ToolEnded("lane", "t_1", "c1", "read_file", "ok")) is None
     tools.started(started("c2"))
     assert [(shown["toolCallId"], shown["status"]) for shown in tools.close()] == [("c2", "completed")]

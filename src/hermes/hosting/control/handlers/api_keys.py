@@ -18,6 +18,8 @@ from hermes.store.ids import new_id
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
+_TOOLS = re.compile(r"([\w-]+(\s*,\s*[\w-]+)*)?", re.ASCII)
+
 
 class KeyVerbs:
     """``changed`` is called when a key was made or revoked, so that it counts at once."""
@@ -31,10 +33,11 @@ class KeyVerbs:
         return {"api_keys.create": self.create, "api_keys.list": self.listed, "api_keys.revoke": self.revoke}
 
     async def create(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{name, role?}``: make a key. The answer is the only place where it ever stands."""
+        """``{name, role?, tools?}``: make a key. The answer is the only place where it ever stands."""
         name, role = _name(args), _role(args)
         token = new_token()
-        key = ApiKey(name, hash_of(token), role.value, Secret(token).hint(), self._clock.now(), id=new_id("key"))
+        hint, tools = Secret(token).hint(), _tools(args)
+        key = ApiKey(name, hash_of(token), role.value, hint, self._clock.now(), id=new_id("key"), tools=tools)
         if not await self._db.write(api_keys.add, key):
             raise GatewayError(f"There is a key {name!r} already. Take another name, or: hermes api-key revoke {name}")
         self._changed()
@@ -74,12 +77,23 @@ def _role(args: Mapping[str, Any]) -> PersonRole:
         raise GatewayError(f"There is no role {given[:40]!r}. Roles: {', '.join(PersonRole)}.") from None
 
 
+def _tools(args: Mapping[str, Any]) -> str:
+    """Names of tools or toolsets with commas, as a request's header writes them; '' for all."""
+    given = str(args.get("tools") or "").strip()
+    if _TOOLS.fullmatch(given) is None:
+        raise GatewayError(
+            f"{given[:80]!r} names no tools: write none, or names of tools or toolsets with commas, e.g. web,read_file."
+        )
+    return given
+
+
 def _to_dict(key: ApiKey) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,
         "role": key.role,
         "hint": key.hint,
+        "tools": key.tools,
         "created_at": key.created_at,
         "revoked_at": key.revoked_at,
     }

@@ -9,7 +9,15 @@ from hermes.core.messages import Json, ToolCall
 from hermes.core.requests import TurnResult
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.responses import shapes
-from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted, TurnEvent, TurnStarted
+from hermes.services.events import (
+    ReasoningArrived,
+    SegmentEnded,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    TurnEvent,
+    TurnStarted,
+)
 
 LAST_EVENT = {
     "completed": "response.completed",
@@ -27,6 +35,7 @@ class ResponseEvents:
         self._ids = shapes.ItemIds(response["id"])
         self._sequence = 0
         self._text: list[str] = []  # of the message that is being written; empty: none is
+        self._thinking: list[str] = []  # likewise
         self._told: set[tuple[str, str]] = set()
         self._messages = 0
         self.output: list[Json] = []
@@ -39,6 +48,8 @@ class ResponseEvents:
     def of(self, event: TurnEvent) -> Iterator[Json]:
         if isinstance(event, TextArrived):
             yield from self._write(event.text)
+        elif isinstance(event, ReasoningArrived):
+            yield from self._think(event.text)
         elif isinstance(event, SegmentEnded):
             yield from self._end_segment(event.text)
         elif isinstance(event, ToolStarted):
@@ -51,10 +62,13 @@ class ResponseEvents:
 
     def rest(self, items: Sequence[Json], *, last_status: str) -> Iterator[Json]:
         """What the turn turned out to hold and was not told yet: calls that were refused, words never streamed."""
+        yield from self._end_thinking()
         if self._text:
             yield from self._end_message(last_status)
         messages = 0
         for item in items:
+            if item["type"] == "reasoning":
+                continue  # told as it came
             if item["type"] == "message":
                 messages += 1
                 if messages > self._messages:
@@ -79,6 +93,7 @@ class ResponseEvents:
         if not text:
             return
         if not self._text:
+            yield from self._end_thinking()
             item = shapes.message_item(self._ids.message(), None, "in_progress")
             yield self._added(item)
             yield self._part("response.content_part.added", part=shapes.text_part(""))
@@ -86,6 +101,7 @@ class ResponseEvents:
         yield self._part("response.output_text.delta", delta=text, logprobs=[])
 
     def _end_segment(self, text: str) -> Iterator[Json]:
+        yield from self._end_thinking()
         if not self._text:
             yield from self._write(text)
         if self._text:
@@ -103,6 +119,32 @@ class ResponseEvents:
         return self._event(
             kind, item_id=self.output[-1]["id"], output_index=len(self.output) - 1, content_index=0, **fields
         )
+
+    # Thinking
+
+    def _think(self, text: str) -> Iterator[Json]:
+        if not text:
+            return
+        if not self._thinking:
+            if self._text:
+                yield from self._end_message("completed")
+            yield self._added(shapes.reasoning_item(self._ids.reasoning(), None, "in_progress"))
+            yield self._summary("response.reasoning_summary_part.added", part=shapes.summary_part(""))
+        self._thinking.append(text)
+        yield self._summary("response.reasoning_summary_text.delta", delta=text)
+
+    def _end_thinking(self) -> Iterator[Json]:
+        if not self._thinking:
+            return
+        text = "".join(self._thinking)
+        self._thinking.clear()
+        yield self._summary("response.reasoning_summary_text.done", text=text)
+        yield self._summary("response.reasoning_summary_part.done", part=shapes.summary_part(text))
+        yield self._done(shapes.reasoning_item(self.output[-1]["id"], text))
+
+    def _summary(self, kind: str, **fields: Any) -> Json:
+        where = {"item_id": self.output[-1]["id"], "output_index": len(self.output) - 1, "summary_index": 0}
+        return self._event(kind, **where, **fields)
 
     # Calls
 
@@ -127,6 +169,7 @@ class ResponseEvents:
         yield self._done(item)
 
     def _close_message(self) -> Iterator[Json]:
+        yield from self._end_thinking()
         if self._text:
             yield from self._end_message("completed")
 

@@ -306,7 +306,8 @@ def _lines_after_input(tx: Tx, row: inbox.InboxRow, turn: Turn) -> list[ChatMess
 def _output(response: Json, messages: Sequence[ChatMessage], result: TurnResult) -> list[Json]:
     last_status = "completed" if shapes.status_of(result) == "completed" else "incomplete"
     ids = shapes.ItemIds(response["id"])
-    return shapes.output_of(messages, ids, last_status=last_status, is_formed=shapes.has_format(response))
+    is_formed = shapes.has_format(response)
+    return shapes.output_of(messages, ids, last_status=last_status, is_formed=is_formed, thinking=result.thinking)
 
 
 def _as_it_is(stored: StoredResponse, state: RequestState) -> StoredResponse:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import ChatMessage, Json, Role, ToolCall
+from hermes.core.messages import ChatMessage, Json, Role, Sampling, ToolCall
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line, storable
 from hermes.servers.api import bodies, parse, response_format
 from hermes.servers.api.bodies import decode, decode_message
-from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
+from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import bad_request
+from hermes.servers.api.input.sampling import read_effort
 from hermes.servers.api.parse import Conversation
 
 
@@ -37,8 +38,10 @@ class ResponseRequest:
         return replace(self, options=replace(self.options, instructions=whole))
 
 
-def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS) -> ResponseRequest:
-    """Everything is looked at before anything is stored."""
+def parse_request(
+    body: Json, limits: InputLimits = INPUT_LIMITS, own_tools: tuple[str, ...] | None = None
+) -> ResponseRequest:
+    """Everything is looked at before anything is stored. ``own_tools`` are those of the gateway; None for all."""
     if body.get("prompt") is not None:  # what would change the answer and is not done here is never left out in silence
         message = "Prompt templates are not kept here; send instructions and input."
         raise bad_request(message, code="unsupported_parameter", param="prompt")
@@ -51,6 +54,8 @@ def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS) -> ResponseReq
         instructions=read_text(sent.instructions, "instructions", limits),
         max_tokens=sent.max_output_tokens,
         form=response_format.read_text_format(sent.text, limits),
+        reasoning=read_effort(sent.reasoning.effort if sent.reasoning else None, "reasoning.effort"),
+        own_tools=own_tools,
     )
     asked = ResponseRequest(
         read_input(sent.input, limits),
@@ -94,7 +99,8 @@ def _read_conversation_name(value: Any) -> str:
 
 
 def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
-    choice = options.tool_choice
+    choice, sampling = options.tool_choice, options.sampling or Sampling()
+    reasoning = sent.reasoning or bodies.ReasoningBody()
     is_word = choice in ("", "auto", "none", "required")
     form = {"type": "text"} if options.format is None else response_format.format_to_dict(options.format)
     return {
@@ -104,7 +110,12 @@ def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
         "parallel_tool_calls": sent.parallel_tool_calls is not False,
         "prompt_cache_key": storable(sent.prompt_cache_key or "") or None,
         "safety_identifier": storable(sent.safety_identifier or "") or None,
-        "temperature": options.temperature,
+        "temperature": 1.0 if options.temperature is None else options.temperature,
+        "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+        "presence_penalty": sampling.presence_penalty or 0.0,
+        "frequency_penalty": sampling.frequency_penalty or 0.0,
+        "top_logprobs": sampling.top_logprobs,
+        "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary},
         "text": {"format": form},
         "tool_choice": (choice or "auto") if is_word else {"type": "function", "name": choice},
         "tools": [
@@ -113,7 +124,7 @@ def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
                 "name": tool.name,
                 "description": tool.description or None,
                 "parameters": tool.parameters,
-                "strict": None,
+                "strict": tool.strict,
             }
             for tool in options.tools
         ],
@@ -129,6 +140,8 @@ def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Conversation:
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     talk = _read_items(value, "input", limits)
+    if not talk.messages and talk.instructions.strip():  # nothing but system messages: they are what is asked
+        talk = Conversation("", (ChatMessage(Role.USER, talk.instructions),))
     parse.check_turn(talk.messages, "input")
     return talk
 
@@ -173,8 +186,8 @@ def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessag
     result = decode(item, bodies.FunctionCallOutputBody, where)
     if result.output is None:
         raise bad_request("The output of the call is missing.", code="invalid_input", param=f"{where}.output")
-    text = read_text(result.output, f"{where}.output", limits)
-    return ChatMessage(Role.TOOL, text, tool_call_id=storable(result.call_id))
+    given = read_content(result.output, f"{where}.output", limits)
+    return ChatMessage(Role.TOOL, given.text, tool_call_id=storable(result.call_id), images=given.images)
 
 
 def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

@@ -27,10 +27,21 @@ from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
-from hermes.servers.api.context import CALLER, SESSION_ID_HEADER, ApiParts, Caller, SessionNames, session_names
+from hermes.servers.api.context import (
+    CALLER,
+    REQUEST_ID,
+    SESSION_ID_HEADER,
+    ApiParts,
+    Caller,
+    SessionNames,
+    session_names,
+)
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import IN_FLIGHT, REPLAYED, key_reused
+from hermes.servers.api.input.files import FileTexts
+from hermes.servers.api.input.sampling import check_sampling
+from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.events import ResponseEvents
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
@@ -45,6 +56,7 @@ from hermes.services.events import ApprovalRequested, TurnEnded
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
+from hermes.store.api import pictures
 from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.api.responses import NewResponse, StoredResponse
 from hermes.store.db import Tx
@@ -126,12 +138,15 @@ class ResponseRoutes:
         self._finalizer = finalizer
         self._limits = limits
         self._naming = asyncio.Lock()
+        self._files = FileTexts()
         self.calls = OpenRequests()
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await parse.read_body(request, self._limits)
         body = await with_items(body, partial(self._seen_by, request[CALLER]))
-        asked = await parse.apart(request, parse_request, body, self._limits)
+        body = await self._files.put_in(request, body, "input", self._limits)
+        await note_left_out(request, self._gateway, body)
+        asked = await parse.apart(request, parse_request, body, self._limits, own_tools(request))
         key, earlier = await self._begun_before(request, asked)
         if earlier is not None:
             return _replay(earlier, asked)
@@ -163,7 +178,8 @@ class ResponseRoutes:
         stored = await self._finalizer.settled(stored)
         if stored.status in ("failed", "cancelled"):
             return "", None
-        if codec.load_request(row.body).messages[-stored.inputs :] != asked.said.messages:
+        said, _ = await asyncio.to_thread(pictures.take_out, asked.said.messages)
+        if codec.load_request(row.body).messages[-stored.inputs :] != said:
             raise key_reused()
         return "", stored
 
@@ -180,6 +196,7 @@ class ResponseRoutes:
                 await response_format.check_model(
                     self._gateway, place.names.key, asked.options, response_format.RESPONSE_PARAM
                 )
+            await check_sampling(self._gateway, place.names.key, asked.options)
             response = shapes.new_response(
                 asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
             )
@@ -193,6 +210,7 @@ class ResponseRoutes:
             (*place.before, *asked.said.messages),
             asked.with_system(place.standing).options,
         )
+        request[REQUEST_ID] = hold.event_id
         async with self._requests.ask(ask, key=key, event_id=hold.event_id, role=caller.role) as handle:
             yield Answering(asked, place.names, response, hold, handle)
 
@@ -365,6 +383,8 @@ class ResponseRoutes:
         stored = await self._find(request, Action.READ_ALL)
         row = await self._gateway.db.read(inbox.get, stored.event_id)
         messages = codec.load_request(row.body).messages[-stored.inputs :] if row is not None else ()
+        if names := pictures.names_in(messages):
+            messages = tuple(pictures.put_back(messages, await self._gateway.db.read(pictures.load, names)))
         items = shapes.input_items(messages, stored.id)
         items = items if order == "asc" else items[::-1]
         if after:

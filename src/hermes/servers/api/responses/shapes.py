@@ -51,11 +51,8 @@ def new_response(
         "model": model,
         "output": [],
         "previous_response_id": asked.previous or None,
-        "reasoning": {"effort": None, "summary": None},
         "service_tier": "default",
         "store": asked.is_stored,
-        "top_logprobs": 0,
-        "top_p": None,
         "truncation": "auto",
         "usage": None,
         **asked.echo,
@@ -66,6 +63,7 @@ def new_response(
 def finished(response: Json, result: TurnResult, output: Sequence[Json], *, now: float) -> Json:
     """The same response in its final state."""
     status = status_of(result)
+    output = _with_logprobs(output, result) if result.logprobs else output
     cut_by = "content_filter" if result.finish_reason == "content_filter" else "max_output_tokens"
     return {
         **response,
@@ -76,6 +74,15 @@ def finished(response: Json, result: TurnResult, output: Sequence[Json], *, now:
         "output": list(output),
         "usage": usage_of(result.usage),
     }
+
+
+def _with_logprobs(output: Sequence[Json], result: TurnResult) -> list[Json]:
+    """The same items; the log probabilities of the last answer stand in the last message."""
+    items = list(output)
+    if items and items[-1]["type"] == "message" and items[-1]["content"]:
+        part = {**items[-1]["content"][0], "logprobs": list(result.logprobs)}
+        items[-1] = {**items[-1], "content": [part]}
+    return items
 
 
 def status_of(result: TurnResult) -> str:
@@ -95,7 +102,7 @@ def usage_of(usage: Usage) -> Json:
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     }
 
@@ -121,6 +128,9 @@ class ItemIds:
     def call(self) -> str:
         return self.next("fc")
 
+    def reasoning(self) -> str:
+        return self.next("rs")
+
     def call_output(self) -> str:
         return self.next("fco")
 
@@ -133,6 +143,20 @@ def message_item(item_id: str, text: str | None, status: str = "completed") -> J
     """``text`` None: nothing of it is known yet."""
     content = [] if text is None else [text_part(text)]
     return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+
+
+def summary_part(text: str) -> Json:
+    return {"type": "summary_text", "text": text}
+
+
+def reasoning_item(item_id: str, text: str | None, status: str = "completed") -> Json:
+    """What the model thought, in the field that every client shows. ``text`` None: nothing of it is known yet."""
+    return {
+        "id": item_id,
+        "type": "reasoning",
+        "status": status,
+        "summary": [] if text is None else [summary_part(text)],
+    }
 
 
 def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
@@ -156,13 +180,21 @@ def has_format(response: Json) -> bool:
 
 
 def output_of(
-    messages: Sequence[ChatMessage], ids: ItemIds, *, last_status: str = "completed", is_formed: bool = False
+    messages: Sequence[ChatMessage],
+    ids: ItemIds,
+    *,
+    last_status: str = "completed",
+    is_formed: bool = False,
+    thinking: Sequence[str] = (),
 ) -> list[Json]:
     """What a turn said and did, as items: each call stands before its result; calls of the client have none.
 
     ``last_status`` is that of the last message: 'incomplete' where the turn was cut off in it. ``is_formed``: words
-    beside a call are no message, since whoever asked for a form reads every message as the answer.
+    beside a call are no message, since whoever asked for a form reads every message as the answer. ``thinking`` is
+    what the model thought before each of its messages, the last ones where there are more messages.
     """
+    count = sum(message.role is Role.ASSISTANT for message in messages)
+    thoughts = iter([*[""] * (count - len(thinking)), *thinking[max(0, len(thinking) - count) :]])
     items: list[Json] = []
     calls: dict[str, ToolCall] = {}
     for message in messages:
@@ -172,6 +204,8 @@ def output_of(
             items.append(call_output_item(ids.call_output(), message.tool_call_id, message.text))
         elif message.role is Role.ASSISTANT:
             items += [call_item(ids.call(), call) for call in calls.values()]
+            if thought := next(thoughts, ""):
+                items.append(reasoning_item(ids.reasoning(), thought))
             calls = {call.id: call for call in message.tool_calls}
             if message.text and not (is_formed and calls):
                 items.append(message_item(ids.message(), message.text))

@@ -11,9 +11,11 @@ from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.streams import progress
+from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import EventStream
 from hermes.services.events import (
     ApprovalRequested,
+    ReasoningArrived,
     SegmentEnded,
     TextArrived,
     ToolEnded,
@@ -33,18 +35,25 @@ class ChunkWriter:
     created: int
     model: str
     wants_usage: bool
+    text: SegmentText = field(default_factory=SegmentText)
     _tools: progress.ToolProgress = field(default_factory=progress.ToolProgress)
-    _has_text: bool = False  # in the message the model is writing now
-    _owes_pause: bool = False  # an earlier message has ended, and words follow it
 
     async def begin(self) -> None:
         await self._choice({"role": "assistant", "content": "", "refusal": None})
 
+    async def keep_alive(self) -> None:
+        await self.stream.keep_alive()
+
+    async def close(self) -> None:
+        await self.stream.done()
+
     async def saw(self, event: TurnEvent) -> bool:
         if isinstance(event, TextArrived):
-            await self._text(event.text)
+            await self._write(self.text.add(event.text))
+        elif isinstance(event, ReasoningArrived):
+            await self._choice({"reasoning_content": self.text.add_thinking(event.text)})
         elif isinstance(event, SegmentEnded):
-            self._owes_pause, self._has_text = self._owes_pause or self._has_text, False
+            await self._write(self.text.end_segment(event.text.strip()))
         elif isinstance(event, ToolStarted):
             await self._progress(self._tools.started(event))
         elif isinstance(event, ToolEnded):
@@ -62,13 +71,13 @@ class ChunkWriter:
         if result.state in results.FAILED_STATES or not (reason := results.finish_reason(result)):
             await self.fail(results.failure(result, self.names))
             return
+        if result.is_completed:
+            await self._write(self.text.end_answer(result))
         if result.tool_calls:
             calls = [{"index": index, **results.tool_call(call)} for index, call in enumerate(result.tool_calls)]
             await self._choice({"tool_calls": calls})
-        elif result.is_completed and not self._has_text:
-            await self._text(result.text)  # words that no model wrote, such as those for an empty answer
-        extras = {"hermes": results.extras(result)} if results.has_extras(reason) else {}
-        await self._choice({}, reason, extras)
+        extras = {"hermes": results.extras(result)} if results.has_extras(result) else {}
+        await self._choice({}, reason, extras, results.logprobs_of(result))
         if self.wants_usage:
             await self.stream.send({**self._chunk(), "choices": [], "usage": results.usage_of(result.usage)})
 
@@ -78,25 +87,28 @@ class ChunkWriter:
             self.stream.forget()
         await self.stream.send(error.body())
 
-    async def _text(self, text: str) -> None:
-        if self._owes_pause:
-            text = f"\n\n{text}"
-        self._owes_pause, self._has_text = False, True
-        await self._choice({"content": text})
+    async def _write(self, text: str) -> None:
+        if text:
+            await self._choice({"content": text})
 
     async def _close_tools(self) -> None:
         for shown in self._tools.close():
             await self._progress(shown)
 
     async def _progress(self, shown: Json | None) -> None:
-        """In the frame of a chunk without choices: the official clients hand every event to their callers as one."""
+        """In the frame of a chunk with an empty delta: official clients hand every event to their callers as one."""
         if shown is not None:
-            await self.stream.send({**self._chunk(), "choices": [], **shown}, event=progress.EVENT)
+            chunk = {**self._chunk(), "choices": [_choice({})], **self._no_usage(), **shown}
+            await self.stream.send(chunk, event=progress.EVENT)
 
-    async def _choice(self, delta: Json, finish_reason: str | None = None, extras: Json | None = None) -> None:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        no_usage = {"usage": None} if self.wants_usage else {}
-        await self.stream.send({**self._chunk(), "choices": [choice], **no_usage, **(extras or {})})
+    async def _choice(
+        self, delta: Json, finish_reason: str | None = None, extras: Json | None = None, logprobs: Json | None = None
+    ) -> None:
+        choice = _choice(delta, finish_reason, logprobs)
+        await self.stream.send({**self._chunk(), "choices": [choice], **self._no_usage(), **(extras or {})})
+
+    def _no_usage(self) -> Json:
+        return {"usage": None} if self.wants_usage else {}
 
     def _chunk(self) -> Json:
         return {
@@ -105,3 +117,7 @@ class ChunkWriter:
             "created": self.created,
             "model": self.model,
         }
+
+
+def _choice(delta: Json, finish_reason: str | None = None, logprobs: Json | None = None) -> Json:
+    return {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}

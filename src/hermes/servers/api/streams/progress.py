@@ -35,17 +35,24 @@ class ToolProgress:
             "toolCallId": event.call_id,
         }
         self._open[event.call_id] = shown
-        return {**shown, "status": "running"}
+        return _event(shown, is_done=False)
 
     def ended(self, event: ToolEnded) -> Json | None:
         shown = self._open.pop(event.call_id, None)
-        return None if shown is None else {**shown, "status": "completed"}
+        return None if shown is None else _event(shown, is_done=True)
 
     def close(self) -> list[Json]:
         """The second event of every call that the end of the turn cut off."""
-        left = [{**shown, "status": "completed"} for shown in self._open.values()]
+        left = [_event(shown, is_done=True) for shown in self._open.values()]
         self._open.clear()
         return left
+
+
+def _event(shown: Json, *, is_done: bool) -> Json:
+    """``event`` is the form in which Open WebUI takes a line of status from a stream."""
+    words = f"{shown['emoji']} {shown['tool']}" + ("" if shown["label"] == shown["tool"] else f": {shown['label']}")
+    status = {"type": "status", "data": {"description": words, "done": is_done}}
+    return {**shown, "status": "completed" if is_done else "running", "event": status}
 
 
 def label(name: str, arguments: str) -> str:

@@ -24,6 +24,7 @@ from hermes.servers.api.transcripts import message_id, trimmed
 from hermes.services.events import (
     ApprovalRequested,
     EventBus,
+    ReasoningArrived,
     SegmentEnded,
     TextArrived,
     ToolEnded,
@@ -140,7 +141,7 @@ class RunFeed:
     def saw(self, event: TurnEvent) -> None:
         if isinstance(event, TurnStarted) and self.event_id in event.event_ids:
             self.turn_id = event.turn_id
-        if not self.turn_id or event.turn_id != self.turn_id or self.is_over:
+        if not self.turn_id or event.turn_id != self.turn_id or self.is_over or isinstance(event, ReasoningArrived):
             return
         if self._held is not None:
             self._hold_back(self._held, event)

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from hermes.services.events import TextArrived, TurnEnded, TurnEvent
+from hermes.services.events import ReasoningArrived, TextArrived, TurnEnded, TurnEvent
 from hermes.services.requests.requests import RequestHandle
 
 BATCH_SECONDS = 0.05
@@ -14,6 +14,8 @@ LEAST_SECONDS = 0.025
 """Between two pieces of text. Less than the pause between two reads from a model, so that each of those is passed on
 when it comes: waiting longer would mean to wake twice for each, and to be late."""
 KEEP_ALIVE_SECONDS = 10.0
+
+Written = TextArrived | ReasoningArrived
 
 
 async def follow(
@@ -35,7 +37,7 @@ async def follow(
                 continue
             waiting.append(event)
         event = waiting.popleft()
-        if isinstance(event, TextArrived):
+        if isinstance(event, (TextArrived, ReasoningArrived)):
             if (pause := next_text_at - loop.time()) > 0:
                 await asyncio.sleep(pause)
             waiting.extend(handle.ready())
@@ -46,9 +48,9 @@ async def follow(
             return
 
 
-def _gathered(first: TextArrived, waiting: deque[TurnEvent]) -> TextArrived:
+def _gathered(first: Written, waiting: deque[TurnEvent]) -> Written:
     """The text up to the next event of another kind, as one."""
-    parts = [first.text]
-    while waiting and isinstance(waiting[0], TextArrived):
+    kind, parts = type(first), [first.text]
+    while waiting and type(waiting[0]) is kind:
         parts.append(waiting.popleft().text)  # type: ignore[union-attr]
-    return first if len(parts) == 1 else TextArrived(first.lane, first.turn_id, "".join(parts))
+    return first if len(parts) == 1 else kind(first.lane, first.turn_id, "".join(parts))

@@ -1,0 +1,111 @@
+"""Background tasks of chat clients: Open WebUI asks for titles, tags and follow-ups behind every message.
+
+They are answered by the model alone, without tools, and leave nothing behind: no turn, no transcript, no session.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aiohttp import web
+
+from hermes.agent.step import ask_model
+from hermes.core.errors import ModelError
+from hermes.core.messages import ChatMessage, Json, Role
+from hermes.core.ports import ModelReply, ModelRequest
+from hermes.core.requests import TurnResult
+from hermes.servers.api import parse, response_format, results
+from hermes.servers.api.bodies import ChatRequestBody, decode
+from hermes.servers.api.content import InputLimits
+from hermes.servers.api.direct.failures import failure_of
+from hermes.servers.api.input.sampling import read_effort
+from hermes.servers.api.streams.sse import ClientGoneError, event_stream
+from hermes.servers.app import json_response
+from hermes.services.gateway import Gateway
+from hermes.store.ids import new_id
+
+SECONDS = 120.0
+
+_TEMPLATE = re.compile(
+    r"\s*### Task:\s*(?:Generate a concise|Generate 1-3 broad tags|Suggest 3-5 relevant follow-up|"
+    r"Analyze the chat history|You are an autocompletion system|Generate a detailed prompt)"
+)
+"""How the templates of Open WebUI begin."""
+_TALK = re.compile(r"### Chat History:|<chat_history>|### Context:|<context>")
+"""What they hold besides: a person's message that begins alike has no history in it."""
+
+
+def is_background_task(body: Json) -> bool:
+    """Tell whether a request is a task of the client: it says so by `task`, or its only message is a known template."""
+    metadata = body.get("metadata")
+    task = body.get("task") or (metadata.get("task") if isinstance(metadata, dict) else None)
+    if isinstance(task, str) and task.strip():
+        return True
+    messages = body.get("messages")
+    said = [item for item in messages if _role_of(item) != "system"] if isinstance(messages, list) else []
+    if len(said) != 1 or _role_of(said[0]) != "user" or body.get("tools"):
+        return False
+    content = said[0].get("content")
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return isinstance(content, str) and _TEMPLATE.match(content) is not None and _TALK.search(content) is not None
+
+
+def _role_of(item: Any) -> Any:
+    return item.get("role") if isinstance(item, dict) else None
+
+
+class BackgroundTasks:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def answer(self, request: web.Request, body: Json, limits: InputLimits) -> web.StreamResponse:
+        asked = decode(
+            {**body, "max_tokens": body.get("max_completion_tokens") or body.get("max_tokens")}, ChatRequestBody
+        )
+        talk = parse.read_conversation(asked.messages, limits)
+        model = self._gateway.models.model_for(None, asked.model or "")
+        system = (ChatMessage(Role.SYSTEM, talk.instructions),) if talk.instructions else ()
+        wanted = ModelRequest(
+            [*system, *talk.messages],
+            max_tokens=asked.max_tokens or 0,
+            temperature=asked.temperature,
+            deadline_seconds=SECONDS,
+            reasoning=read_effort(asked.reasoning_effort, "reasoning_effort"),
+            format=response_format.read_response_format(asked.response_format, limits),
+        )
+        try:
+            reply = await ask_model(model, wanted, lambda _text: None, lambda _notice: None)
+        except ModelError as error:
+            raise failure_of(error) from None
+        whole = self._completion(reply, asked.model or model.label)
+        return await _streamed(request, whole) if asked.stream else json_response(whole)
+
+    def _completion(self, reply: ModelReply, model: str) -> Json:
+        text = self._gateway.toolbox.hide(reply.text.strip())
+        result = TurnResult("", "done", text, finish_reason=reply.finish_reason, usage=reply.usage)
+        created = int(self._gateway.clock.now())
+        body = results.completion(result, completion_id=f"chatcmpl-{new_id('task')}", created=created, model=model)
+        body.pop("hermes", None)
+        return body
+
+
+async def _streamed(request: web.Request, whole: Json) -> web.StreamResponse:
+    """The whole answer as a stream of two chunks: nobody watches a title being written."""
+    choice = whole["choices"][0]
+    chunk = {**whole, "object": "chat.completion.chunk"}
+    usage = chunk.pop("usage")
+    deltas = [({"role": "assistant", "content": choice["message"]["content"]}, None), ({}, choice["finish_reason"])]
+    response: web.StreamResponse = web.Response(status=499)
+    try:
+        async with event_stream(request, {}) as stream:
+            response = stream.response
+            for delta, reason in deltas:
+                part = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+                await stream.send({**chunk, "choices": [part]})
+            await stream.send({**chunk, "choices": [], "usage": usage})
+            await stream.done()
+    except ClientGoneError:
+        return response
+    return response

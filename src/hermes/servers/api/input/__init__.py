@@ -1,0 +1,1 @@
+"""Read what requests bring besides messages: sampling, tools of other kinds, files, background tasks."""

@@ -1,0 +1,51 @@
+"""Which requests are background tasks of a chat client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.servers.api.direct.tasks import is_background_task
+
+TITLE = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Output:\n"
+TAGS = "### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history\n"
+FOLLOW_UPS = "### Task:\nSuggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next\n"
+QUERIES = "### Task:\nAnalyze the chat history to determine the necessity of generating search queries\n"
+HISTORY = "### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
+
+
+def asked(text: Any, **more: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}], **more}
+
+
+@pytest.mark.parametrize("template", [TITLE, TAGS, FOLLOW_UPS, QUERIES])
+def test_templates_of_open_webui_are_tasks(template: str) -> None:
+    assert is_background_task(asked(template + HISTORY))
+    assert is_background_task(asked([{"type": "text", "text": template + HISTORY}]))
+    system = {"role": "system", "content": "Be brief."}
+    assert is_background_task({"messages": [system, *asked(template + HISTORY)["messages"]]})
+
+
+def test_field_that_names_a_task_makes_one() -> None:
+    assert is_background_task(asked("anything", task="title_generation"))
+    assert is_background_task(asked("anything", metadata={"task": "tags_generation"}))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        asked("hello"),
+        asked("### Task:\nGenerate a concise summary of my week."),
+        asked(TITLE + HISTORY, tools=[{"type": "function", "name": "a"}]),
+        {"messages": [*asked("hi")["messages"], *asked(TITLE + HISTORY)["messages"]]},
+        asked("hello", task="", metadata={"task": None}),
+        asked(None),
+        asked([1]),
+        {"messages": "x"},
+        {"messages": [1]},
+        {},
+    ],
+)
+def test_anything_else_is_a_message(body: dict[str, Any]) -> None:
+    assert not is_background_task(body)
