@@ -293,6 +293,7 @@ class Wiring:
             self._rate_limiter,
             on_sent=supervisor.delivered,
             on_refused=supervisor.refused,
+            bring_files=self._spool.bring,
         )
 
     @cached_property

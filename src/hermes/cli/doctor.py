@@ -14,7 +14,7 @@ from hermes.hosting.terminal import out, out_json
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.cli.checks.checks import Finding
+    from hermes.cli.checks.finding import Finding
 
 EXAMPLES = """\
   hermes doctor            exit code 1 if a problem is found, else 0 (hints do not count)

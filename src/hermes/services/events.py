@@ -80,19 +80,35 @@ Watcher = Callable[[TurnEvent], None]
 
 
 class EventBus:
+    """``on_interest`` is called when somebody begins to watch a lane that nobody watched."""
+
     def __init__(self) -> None:
         self._everywhere: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
+        self.on_interest: Callable[[], None] | None = None
 
     def publish(self, event: TurnEvent) -> None:
         for watcher in (*self._everywhere, *self._by_lane.get(event.lane, ())):
             watcher(event)
+
+    def relay(self, event: TurnEvent) -> None:
+        """Tell those who watch the lane of an event of another node. That node's own services have seen it there."""
+        for watcher in tuple(self._by_lane.get(event.lane, ())):
+            watcher(event)
+
+    def is_watched(self, lane: str) -> bool:
+        return lane in self._by_lane
+
+    def watched_lanes(self) -> list[str]:
+        return list(self._by_lane)
 
     @contextmanager
     def watch(self, watcher: Watcher, lane: str | None = None) -> Iterator[None]:
         """Call ``watcher`` for the events of one lane, or of all."""
         watchers = self._everywhere if lane is None else self._by_lane.setdefault(lane, [])
         watchers.append(watcher)
+        if lane is not None and self.on_interest is not None and len(watchers) == 1:
+            self.on_interest()
         try:
             yield
         finally:

@@ -33,10 +33,12 @@ class Dialect:
     skip_locked: str
     join: str
     """The function that joins the texts of a group of rows."""
+    now: str
+    """The database's own clock, in seconds: several nodes have no other clock in common."""
 
 
-SQLITE = Dialect("sqlite", "", "group_concat")
-POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED", "string_agg")
+SQLITE = Dialect("sqlite", "", "group_concat", "((julianday('now') - 2440587.5) * 86400.0)")
+POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED", "string_agg", "EXTRACT(EPOCH FROM clock_timestamp())::float8")
 
 
 @dataclass(frozen=True, slots=True)

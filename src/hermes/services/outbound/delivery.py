@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from hermes.config import Config
@@ -68,6 +68,7 @@ class Delivery:
         rate_limiter: RateLimiter,
         on_sent: Callable[[Target], None] = lambda _: None,
         on_refused: Callable[[Target, PlatformError], None] = lambda *_: None,
+        bring_files: Callable[[OutboundMessage], Awaitable[OutboundMessage]] | None = None,
     ) -> None:
         self._db = db
         self._adapter_of = adapter_of
@@ -77,6 +78,7 @@ class Delivery:
         self._rate_limiter = rate_limiter
         self._on_sent = on_sent
         self._on_refused = on_refused
+        self._bring_files = bring_files
         self._orphans = Orphans(db, "targets", clock, owner)
         self._active: dict[str, bool] = {}  # target → woken again while it was being served
         self._handed: dict[str, tuple[BegunDelivery, Slot]] = {}  # claimed by the transaction that stored the row
@@ -255,6 +257,11 @@ class Delivery:
         if (body.replaces, body.is_repeat) != (sending.replaces_message, is_repeat):
             message = replace(body, replaces=sending.replaces_message, is_repeat=is_repeat)
         seconds = SEND_FILE_SECONDS if body.attachment is not None else SEND_SECONDS
+        if body.attachment is not None and self._bring_files is not None:
+            try:
+                message = await self._bring_files(message)
+            except (StoreIsDownError, OSError) as error:
+                return self._later(sending, self._backoff(sending.attempts), str(error))
         try:
             async with asyncio.timeout(seconds):
                 receipt = await adapter.send(message)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import field
+from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
@@ -77,7 +78,18 @@ class Stopped:
     set_aside: int
 
 
+class TurnsElsewhere(Protocol):
+    """Ends turns that run on other nodes."""
+
+    def interrupt(self, lane: str, turn_id: str, reason: StopReason) -> None: ...
+    async def stop(self, lane: str, turn_id: str, reason: StopReason) -> bool: ...
+
+
 class Lanes:
+    """``elsewhere`` reaches the turns of other nodes; None where there are none."""
+
+    elsewhere: TurnsElsewhere | None = None
+
     def __init__(
         self,
         db: Database,
@@ -153,6 +165,10 @@ class Lanes:
         active = self._active.get(lane)
         return active.turn_id if active is not None else ""
 
+    def is_serving(self, lane: str) -> bool:
+        """Tell whether this node works on the lane."""
+        return lane in self._active
+
     def running(self) -> list[tuple[str, str]]:
         """Lane and turn id of every turn that runs here now."""
         return [(lane, active.turn_id) for lane, active in self._active.items() if active.turn_id]
@@ -160,10 +176,11 @@ class Lanes:
     def interrupt(self, lane: str, turn_id: str, reason: StopReason = StopReason.INTERRUPTED) -> bool:
         """End this turn, and only this one. False when it is not running here (any more)."""
         active = self._active.get(lane)
-        if active is None or active.task is None:
-            return False
-        if not active.turn_id:
-            active.ends_early[turn_id] = reason
+        if active is None or active.task is None or not active.turn_id:
+            if active is not None:
+                active.ends_early[turn_id] = reason
+            if self.elsewhere is not None:
+                self.elsewhere.interrupt(lane, turn_id, reason)
             return False
         if active.turn_id != turn_id:
             return False
@@ -182,6 +199,18 @@ class Lanes:
         set_aside, turn_id = await self._db.write(_set_aside, lane, reason=reason.value, up_to=up_to, now=now)
         if not turn_id:
             return Stopped("", set_aside)
+        is_stopped = await self.end_here(lane, turn_id, reason)
+        if not is_stopped and self.elsewhere is not None:
+            is_stopped = await self.elsewhere.stop(lane, turn_id, reason)
+        # What was not running sleeps on an approval, or fell asleep just now.
+        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
+        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
+        return Stopped(turn_id if is_stopped else "", set_aside)
+
+    async def end_here(self, lane: str, turn_id: str, reason: StopReason) -> bool:
+        """End this turn if it runs here, and wait until it has ended. False: it was not running here."""
+        if not self.is_serving(lane):
+            return False
         is_stopped = self.interrupt(lane, turn_id, reason)
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -190,10 +219,7 @@ class Lanes:
                     await active.over.wait()
         except TimeoutError:
             log.warning("Turn is slow to stop", extra={"lane": lane, "turn": turn_id})
-        # What was not running sleeps on an approval, or fell asleep just now.
-        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
-        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
-        return Stopped(turn_id if is_stopped else "", set_aside)
+        return is_stopped
 
     async def run(self) -> None:
         """Look for due lanes, now and then, until cancelled. The first look finds what a crash left."""

@@ -1,0 +1,1 @@
+"""Several gateways on one PostgreSQL: nodes, calls between them, what others watch."""
