@@ -7,7 +7,9 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
+import hermes
 from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
 from hermes.app.wiring import GatewayOptions, StartupContext, Wiring
@@ -16,11 +18,14 @@ from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
 from hermes.store import claims, people
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database, Trouble, Tx
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.open import open_database
 from hermes.store.turns import tool_calls
+
+if TYPE_CHECKING:
+    from hermes.services.cluster.node import ClusterNode
 
 __all__ = ["GatewayOptions", "open_gateway"]
 
@@ -33,6 +38,7 @@ SAY_AFTER_SECONDS = 1.0  # a command that works alone leaves sooner
 STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
+HAND_OVER_SECONDS = 0.4  # for turns, where another node goes on with them
 
 
 @asynccontextmanager
@@ -42,21 +48,26 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
     async with AsyncExitStack() as stack:
         stack.callback((await _own(setting)).release)
         ground = StartupContext(setting)
-        db = await _open_store(ground)
-        stack.push_async_callback(db.close)
         owner = new_id("inc")
-        await db.write(_take_over, owner, now=ground.clock.now())
-        for left in await db.read(tool_calls.leftover_processes):  # of tools whose worker died
+        db, node = await _open_store(ground, owner)
+        stack.push_async_callback(db.close)
+        if node is None:
+            await db.write(_take_over, owner, now=ground.clock.now())
+        else:
+            stack.push_async_callback(node.leave)
+        is_alone = node is None or not node.has_others()
+        for left in await db.read(tool_calls.leftover_processes, of_all=is_alone):  # of tools whose worker died
             if kill_group(left.process_group, left.process_started):
                 about = {"group": left.process_group, "call": left.call_id}
                 log.warning("Killed a process left by a crash", extra=about)
-        await end_leftovers(db, now=ground.clock.now())
-        wiring = Wiring(ground, db, owner)
+        await end_leftovers(db, now=ground.clock.now(), host=node.name if node is not None else "")
+        wiring = Wiring(ground, db, owner, node)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
         workspaces = ground.tool_factory.workspaces
         await asyncio.to_thread(workspaces.load, await db.read(people.ids))
-        await gateway.requests.forget_gone_clients()  # before any lane is served
+        if is_alone:  # another node may have the client of a request that runs
+            await gateway.requests.forget_gone_clients()  # before any lane is served
         await gateway.pairings.load()  # before any message is judged
         stack.push_async_callback(gateway.models.close)
         stack.push_async_callback(gateway.embedded.aclose)
@@ -74,10 +85,22 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         finally:
             # Stop intake, let turns finish or leave them for the next process, send what is in flight.
             await gateway.supervisor.stop_intake()
-            await gateway.actions.close()
-            await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
-            await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
+            if node is not None and node.has_others():
+                await _hand_over(gateway, node)
+            else:
+                await gateway.actions.close()
+                await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
+                await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
             await gateway.supervisor.close()
+
+
+async def _hand_over(gateway: Gateway, node: ClusterNode) -> None:
+    """Let the other nodes go on: accounts at once, turns after a moment to finish."""
+    seconds = 0.0 if node.is_gone else HAND_OVER_SECONDS
+    if not node.is_gone:
+        await node.drain()
+    await asyncio.gather(gateway.lanes.drain(seconds), gateway.actions.close())
+    await gateway.delivery.drain(0.0 if node.is_gone else SENDS_DRAIN_SECONDS)
 
 
 async def _own(setting: GatewayOptions) -> locks.Lock:
@@ -99,8 +122,11 @@ async def _own(setting: GatewayOptions) -> locks.Lock:
     return lock
 
 
-async def _open_store(ground: StartupContext) -> Database:
-    """Open the database and own it. A server that comes up after us is waited for: nothing is lost meanwhile."""
+async def _open_store(ground: StartupContext, owner: str) -> tuple[Database, ClusterNode | None]:
+    """Open the database; on PostgreSQL, join its nodes under the id ``owner``.
+
+    A server that comes up after us is waited for: nothing is lost meanwhile.
+    """
     setting = ground.setting
     while True:
         try:
@@ -110,15 +136,43 @@ async def _open_store(ground: StartupContext) -> Database:
                 limits=setting.store_limits,
             )
             try:
-                await db.own()
+                return db, await _join(ground, db, owner) if db.dialect.name == "postgres" else None
             except BaseException:
                 await db.close()
                 raise
-            return db
         except StoreIsDownError as error:
             if not setting.store_is_down(str(error)):
                 raise
             await asyncio.sleep(STORE_RETRY_SECONDS)
+
+
+async def _join(ground: StartupContext, db: Database, node_id: str) -> ClusterNode:
+    from hermes.services.cluster import node as cluster  # only where there may be others
+
+    setting = ground.setting
+    row = cluster.describe_this(
+        setting.home,
+        node_id,
+        name=ground.config().node_name,
+        version=hermes.__version__,
+        schema_version=db.schema_version,
+    )
+    node = cluster.ClusterNode(
+        db,
+        row,
+        ground.clock,
+        on_gone=setting.on_gone,
+        on_trouble=lambda text: ground.troubles.note(Trouble("old", text)),
+    )
+    try:
+        await node.join(setting.store_limits.own_seconds)
+        if before := cluster.predecessor(setting.home):
+            await db.write(cluster.end_predecessor, before, row.host)
+        await asyncio.to_thread(cluster.remember, setting.home, row)
+    except BaseException:
+        await node.leave()
+        raise
+    return node
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -133,8 +133,8 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
         on_wait=lambda reason: _tell_waiting(options, reason),
         set_log_level=logging.getLogger().setLevel,
         doors_first=True,
-        # Another gateway has the database: end here, and let the supervisor find out when it is free again.
-        on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
+        # Other nodes do our work: end here, and let the supervisor start another worker, which joins anew.
+        on_gone=lambda reason: options.stop.ask(RESTART_ASKED, reason),
         restart=(lambda reason: options.stop.ask(RESTART_ASKED, reason)) if options.parent_pid else None,
     )
 

@@ -1,4 +1,4 @@
-"""Wake other nodes: a notification in the transaction that adds the work. It carries a kind and an id, never content."""
+"""Wake other nodes by a notification: a kind and an id, never content."""
 
 from __future__ import annotations
 

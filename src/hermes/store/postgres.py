@@ -24,14 +24,15 @@ from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import IntDumper
 
-from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.core.errors import ForeignHomeError, NodeIsGoneError, OutcomeOfCommitUnknownError, StoreIsDownError
 from hermes.core.i18n.failures import describe_failure
 from hermes.store import migrate
-from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
+from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Tx
+from hermes.store.node_connection import OWNER_LOCK
+from hermes.store.nodes import application_name
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-OWNER_LOCK = 0x48524D53
 MIGRATION_LOCK = OWNER_LOCK + 1
 _HERE = "hashtext(current_database() || '.' || current_schema())"
 """Advisory locks are per server database; two gateways may share one in different schemas."""
@@ -42,6 +43,10 @@ _RETRIES = 5
 _GRACE_SECONDS = 5.0
 """How much longer than the server's own timeout a statement may take before its connection is cut."""
 _MIGRATION_WAIT_SECONDS = 60
+_IDLE_SECONDS = 5.0
+"""A process that was paused inside a transaction holds others up for so long; a function of ours never pauses there."""
+_FENCE = b"SELECT 1 FROM nodes WHERE id = %s AND state <> 'gone' FOR KEY SHARE"
+"""Waits for whoever buries this node, and sees what that one wrote; a beat does not wait for it."""
 
 _CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure)
 _DOWN = (
@@ -84,6 +89,7 @@ class _LostError(Exception):
 
 class PostgresDatabase(Database):
     dialect = POSTGRES
+    HERE = _HERE
 
     def __init__(
         self, url: str, loop: asyncio.AbstractEventLoop, *, on_trouble: OnTrouble | None, limits: StoreLimits
@@ -96,14 +102,18 @@ class PostgresDatabase(Database):
         self._threads: list[threading.Thread] = []
         self._workers = [_ThreadConnection(self) for _ in range(limits.connections)]
         self._watching: asyncio.TimerHandle | None = None
-        self._owner: Connection | None = None
-        self._owning: asyncio.Future[None] | None = None
-        self._owning_since = 0.0
-        self._has_lost = False
-        self._down = ""
         self._is_closed = False
+        self._node = ""
+
+    def show_node(self, node_id: str) -> None:
+        """From now on every write shows this node's row, and fails with NodeIsGoneError when the node is gone.
+
+        Called before the first write, so that all connections carry the node's name.
+        """
+        self._node = node_id
 
     async def start(self, steps: Sequence[migrate.Migration]) -> None:
+        self.schema_version = steps[-1].number if steps else 0
         await asyncio.to_thread(self._migrate, steps)
         for number, worker in enumerate(self._workers):
             thread = threading.Thread(target=self._work_forever, args=(worker,), name=f"store-{number}", daemon=True)
@@ -119,12 +129,6 @@ class PostgresDatabase(Database):
         patience = self._limits.statement_seconds + _GRACE_SECONDS
         for worker in self._workers:
             worker.cut_if_silent(patience)
-        if self._owning is not None and not self._owning.done():
-            if self._loop.time() - self._owning_since >= patience:
-                _cut(self._owner)
-        elif self._owner is not None:
-            self._owning_since = self._loop.time()
-            self._owning = self._loop.run_in_executor(None, self._keep_ownership)
         self._watching = self._loop.call_later(_GRACE_SECONDS, self._watch)
 
     async def close(self) -> None:
@@ -133,83 +137,22 @@ class PostgresDatabase(Database):
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
-        if self._owning is not None and not self._owning.done():
-            _, silent = await asyncio.wait({self._owning}, timeout=self._limits.close_seconds)
-            if silent:
-                _cut(self._owner)  # its thread would otherwise outlive us
         for _ in self._threads:
             self._jobs.put(None)
         await self._join(self._threads, self._limits.close_seconds)
-        if self._owner is not None:
-            await asyncio.to_thread(self._owner.close)
 
-    async def own(self) -> None:
-        """Hold a session-level lock until closed; waits a moment, since a server notices a killed holder late."""
-        deadline = self._loop.time() + self._limits.own_seconds
-        while self._owner is None:
-            try:
-                self._owner = await asyncio.to_thread(self._take_ownership)
-            except ConfigError:
-                if self._loop.time() >= deadline:
-                    raise
-                await asyncio.sleep(0.1)
-
-    def _take_ownership(self) -> Connection:
-        with contextlib.ExitStack() as on_failure:
-            connection = self._connect()
-            on_failure.callback(connection.close)
-            connection.autocommit = True
-            taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {_HERE})").fetchone()
-            if taken and taken[0]:
-                # The connection idles for as long as the gateway lives; only a lost host should end it.
-                connection.execute("SELECT set_config('idle_session_timeout', '0', false)")
-                on_failure.pop_all()
-                return connection
-        raise ConfigError(
-            "Another gateway works on this PostgreSQL database already.\n"
-            "  Stop that one, or give this one a database (or schema) of its own in HERMES_DATABASE_URL."
-        )
-
-    def _keep_ownership(self) -> None:
-        """See that the lock is still ours; after a lost connection, take it again or tell that another has it.
-
-        A server that is away is told of too, until it is back: whoever then has the lock is seen only then.
-        """
-        owner = self._owner
-        try:
-            if owner is None:
-                return
-            if owner.closed:
-                self._owner = self._take_ownership()
-            else:
-                owner.execute("SELECT 1")
-            self._has_lost = False
-            if self._down:
-                self._tell(Trouble("back", f"PostgreSQL works again. (It was: {self._down})"))
-                self._down = ""
-        except psycopg.Error:
-            if owner is not None:
-                owner.close()  # taken again at the next look, when the server may be back
-        except StoreIsDownError as error:
-            if not self._down:
-                self._down = str(error)
-                self._tell(Trouble("down", self._down))
-        except ConfigError as error:
-            if not self._has_lost:
-                self._has_lost = True
-                self._tell(Trouble("owner", f"This gateway lost its hold on the database. {error}"))
-
-    def _connect(self) -> Connection:
+    def connect(self, seconds: float | None = None) -> Connection:
+        """Open a connection with the timeouts that every connection of ours has. The caller closes it."""
         try:
             connection = psycopg.connect(
                 self._url,
-                connect_timeout=max(2, round(self._limits.connect_seconds)),
+                connect_timeout=max(2, round(self._limits.connect_seconds if seconds is None else seconds)),
                 keepalives=1,
                 keepalives_idle=10,
                 keepalives_interval=5,
                 keepalives_count=3,
                 tcp_user_timeout=20_000,
-                application_name="hermes",
+                application_name=application_name(self._node) if self._node else "hermes",
             )
             try:
                 self._set_up(connection)
@@ -227,14 +170,22 @@ class PostgresDatabase(Database):
         connection.execute(
             "SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
             " set_config('idle_in_transaction_session_timeout', %s, false)",
-            [f"{round(seconds * 1000)}ms" for seconds in (statement, self._limits.busy_seconds, 2 * statement)],
+            [f"{round(seconds * 1000)}ms" for seconds in (statement, self._limits.busy_seconds, _IDLE_SECONDS)],
         )
         connection.commit()
+
+    def tx(self, connection: Connection) -> Tx:
+        """For statements on a connection of one's own."""
+        return tx_of(connection)
+
+    def cut(self, connection: Connection | None) -> None:
+        """End a connection under a thread that waits on it."""
+        cut(connection)
 
     # Migrations
 
     def _migrate(self, steps: Sequence[migrate.Migration]) -> None:
-        connection = self._connect()
+        connection = self.connect()
         try:
             connection.execute(f"SET lock_timeout = '{_MIGRATION_WAIT_SECONDS}s'")
             connection.execute(f"SET statement_timeout = '{_MIGRATION_WAIT_SECONDS * 10}s'")
@@ -288,15 +239,25 @@ class _ThreadConnection:
         if time.monotonic() - self._asked_at < seconds or connection is None or connection.closed:
             return
         log.warning("PostgreSQL is silent", extra={"seconds": round(seconds)})
-        _cut(connection)
+        cut(connection)
 
-    def _tx(self, connection: Connection) -> Tx:
+    def _tx(self, connection: Connection, node: str) -> Tx:
         cursor_of = connection.cursor
 
         def execute(sql: str, params: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+            nonlocal node
             self._asked_at = time.monotonic()
             try:
-                return cursor_of().execute(translate(sql).encode(), params)
+                if not node:
+                    return cursor_of().execute(translate(sql).encode(), params)
+                # One journey for BEGIN, the node's row and the first statement.
+                shown, node = node, ""
+                with connection.pipeline():
+                    fence = cursor_of().execute(_FENCE, [shown])
+                    cursor = cursor_of().execute(translate(sql).encode(), params)
+                if fence.fetchone() is None:
+                    raise NodeIsGoneError("Other nodes have taken over the work of this one: its lease had ended.")
+                return cursor
             finally:
                 self._asked_at = math.inf
 
@@ -326,13 +287,13 @@ class _ThreadConnection:
 
     def _attempt(self, job: Job[Any]) -> None:
         if self._connection is None:
-            self._connection = self._database._connect()
+            self._connection = self._database.connect()
         connection = self._connection
         is_read = job.kind == "read"
         connection.read_only = is_read or None
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if is_read else None
         try:
-            job.run(self._tx(connection))
+            job.run(self._tx(connection, "" if is_read else self._database._node))
             if connection.info.transaction_status == TransactionStatus.INERROR:
                 # COMMIT would quietly roll back: the function swallowed an error of the database.
                 raise errors.InFailedSqlTransaction("a statement failed and its error was swallowed")
@@ -368,7 +329,7 @@ class _ThreadConnection:
             self._pause.at("after_commit")
 
 
-def _cut(connection: Connection | None) -> None:
+def cut(connection: Connection | None) -> None:
     """End the connection under a thread that waits on it; the thread sees an error and goes on."""
     if connection is None or connection.closed:
         return

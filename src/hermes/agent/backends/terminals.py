@@ -94,7 +94,9 @@ class Terminals:
         look_up: Callable[[str], str | None] = lambda _: None,
         more_variables: Callable[[], Iterable[str]] = tuple,
         mask: Callable[[bytes], bytes] = bytes,
+        host: str = "",
     ) -> None:
+        """``host`` is the name under which commands are stored as this machine's; a node of a cluster has its own."""
         self._home = home
         self._environ = environ
         self._config = config
@@ -103,7 +105,7 @@ class Terminals:
         self._look_up = look_up
         self._more_variables = more_variables
         self._mask = mask
-        self._host = platform.node()
+        self._host = host or platform.node()
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _BackgroundCommand] = {}
         self._quota = WorkspaceQuota()
@@ -343,9 +345,9 @@ class Terminals:
         await asyncio.wait({job.over}, timeout=5)
 
 
-async def end_leftovers(db: Database, *, now: float) -> None:
+async def end_leftovers(db: Database, *, now: float, host: str = "") -> None:
     """Kill processes a crashed gateway left running, and record their end."""
-    for left in await db.read(processes.left_open, platform.node()):
+    for left in await db.read(processes.left_open, host or platform.node()):
         if kill_group(left.process_group, left.process_started):
             log.warning("Killed process left by a crash", extra={"group": left.process_group, "command": left.id})
         await db.write(processes.end, left.id, exit_code=None, now=now)

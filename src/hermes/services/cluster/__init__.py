@@ -1,1 +1,1 @@
-"""Several gateways on one PostgreSQL: nodes, calls between them, what others watch."""
+"""Work beside other gateways on one PostgreSQL. A gateway on SQLite imports nothing of this."""

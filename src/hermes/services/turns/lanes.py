@@ -33,7 +33,7 @@ from hermes.store.outbox import Outgoing
 from hermes.store.sessions import transcripts
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
-from hermes.store.turns import turns
+from hermes.store.turns import lanes, turns
 from hermes.store.turns.begin import BeginRules, BegunTurn, Pick
 from hermes.store.turns.end import CardWriter, Ending
 from hermes.store.turns.lanes import LostClaim
@@ -60,6 +60,8 @@ class _Active:
     ends_early: dict[str, StopReason] = field(default_factory=dict)
     # Begun by the transaction that queued its message.
     handed: BegunTurn | None = None
+    # Another node may have to be woken for it.
+    is_news: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_about(self, turn_id: str) -> bool:
@@ -101,6 +103,8 @@ class Lanes:
         outbox_writer: OutboxWriter,
     ) -> None:
         self._db = db
+        self._node = ""
+        self._wake_elsewhere: Callable[[str], None] | None = None
         self._outbox_writer = outbox_writer
         self._runner = runner
         self._compose = compose
@@ -111,6 +115,11 @@ class Lanes:
         self._orphans = Orphans(db, "lanes", clock, owner)
         self._is_draining = False
         self._interrupted = 0
+
+    def join(self, node: str, wake_elsewhere: Callable[[str], None]) -> None:
+        """Be one node, of this name, among others. ``wake_elsewhere`` wakes them for a lane that is not served here."""
+        self._node = node
+        self._wake_elsewhere = wake_elsewhere
 
     @property
     def interrupted(self) -> int:
@@ -129,6 +138,13 @@ class Lanes:
     def wake(self, lane: str) -> None:
         """Start to serve a lane. Called after the commit that queued something."""
         if not self._is_draining:
+            self._start(lane).is_news = True
+        elif self._wake_elsewhere is not None:
+            self._wake_elsewhere(lane)
+
+    def hear(self, lane: str) -> None:
+        """Another node has work in this lane for whoever may have it."""
+        if not self._is_draining:
             self._start(lane)
 
     def begin_within(self, tx: Tx, lane: str, *, now: float) -> BegunTurn | None:
@@ -146,13 +162,14 @@ class Lanes:
             rules=self._rules(lane),
             turn_id=new_id("t"),
             session_id=new_id("s"),
+            node=self._node,
         )
 
     def adopt(self, begun: BegunTurn) -> None:
         """Run what ``begin_within`` began, now that it is committed."""
         self._start(begun.claim.key, begun)
 
-    def _start(self, lane: str, handed: BegunTurn | None = None) -> None:
+    def _start(self, lane: str, handed: BegunTurn | None = None) -> _Active:
         active = self._active.get(lane)
         if active is None:
             active = self._active[lane] = _Active()
@@ -160,6 +177,7 @@ class Lanes:
         else:
             active.woken_again = True
         active.handed = active.handed or handed
+        return active
 
     def running_turn(self, lane: str) -> str:
         active = self._active.get(lane)
@@ -226,11 +244,20 @@ class Lanes:
         while True:
             try:
                 await self._orphans.free(self._active)
-                for lane in await self._db.read(claims.due, "lanes", now=self._clock.now()):
-                    self.wake(lane)
+                await self.look()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "looking for lanes", "reason": str(error)})
             await asyncio.sleep(POLL_SECONDS)
+
+    async def look(self) -> None:
+        """Serve what is due and free now."""
+        now = self._clock.now()
+        if self._node:
+            found = await self._db.read(lanes.due, now=now, node=self._node)
+        else:
+            found = await self._db.read(claims.due, "lanes", now=now)
+        for lane in found:
+            self.hear(lane)
 
     async def drain(self, seconds: float) -> None:
         """Take no more work; give running turns a moment to finish, then leave them for the next process."""
@@ -274,8 +301,12 @@ class Lanes:
                     rules=self._rules(lane),
                     turn_id=new_id("t"),
                     session_id=new_id("s"),
+                    node=self._node,
                     if_gone=give_back,
                 )
+                if begun is None and active.is_news and self._wake_elsewhere is not None:
+                    self._wake_elsewhere(lane)
+                active.is_news = False
             while begun is not None:
                 if await self._carry(begun, active) or self._is_draining:
                     return

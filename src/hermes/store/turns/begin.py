@@ -97,10 +97,13 @@ _LOOK_AGAIN = None
 
 
 def take(
-    tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str
+    tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str, node: str = ""
 ) -> BegunTurn | None:
-    """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due."""
-    claimed = lanes.claim(tx, lane, owner=owner, now=now)
+    """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due.
+
+    ``node`` is the name of this node in a cluster.
+    """
+    claimed = lanes.claim(tx, lane, owner=owner, now=now, node=node)
     if claimed is None:
         return None
     held, seen = claimed

@@ -186,6 +186,19 @@ class Leftover:
     process_started: str
 
 
-def leftover_processes(tx: Tx) -> list[Leftover]:
-    """Process groups of calls that never finished: of a worker that died."""
-    return tx.all("SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0", Leftover)
+def leftover_processes(tx: Tx, *, of_all: bool = True) -> list[Leftover]:
+    """Process groups of calls that never finished: of a worker that died.
+
+    ``of_all`` False: not those in lanes that a node holds.
+    """
+    condition = "" if of_all else _IN_FREE_LANES
+    return tx.all(
+        f"SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0 {condition}",  # noqa: S608
+        Leftover,
+    )
+
+
+_IN_FREE_LANES = """
+    AND EXISTS (SELECT 1 FROM turns JOIN lanes ON lanes.key = turns.lane
+                WHERE turns.id = tool_calls.turn_id AND lanes.owner IS NULL)
+"""
