@@ -85,6 +85,7 @@ from hermes.store.outbox import OutboxKind
 if TYPE_CHECKING:
     from hermes.services.cluster.node import ClusterNode
     from hermes.services.cluster.served import ServedTargets
+    from hermes.services.cluster.services import ClusterServices
 
 log = logging.getLogger(__name__)
 
@@ -170,6 +171,7 @@ class Wiring:
     def __init__(self, ground: StartupContext, db: Database, owner: str, node: ClusterNode | None = None) -> None:
         self._ground = ground
         self._node = node
+        self._cluster: ClusterServices | None = None
         self._setting = ground.setting
         self._tool_factory = ground.tool_factory
         self._watch = ground.watch
@@ -199,6 +201,11 @@ class Wiring:
         node.on_change(self._look)
         node.wakeups.on("lane", self._lanes.hear)
         node.wakeups.on("target", self._hear_target)
+        from hermes.services.cluster.services import ClusterServices  # only in a cluster
+
+        self._cluster = ClusterServices(
+            node, self._db, self._bus, self._lanes, str(self._home), self._supervisor.status
+        )
 
     def _hear_target(self, target: str) -> None:
         if self._served is not None and self._served.has(target):
@@ -211,7 +218,9 @@ class Wiring:
 
     def background(self) -> dict[str, Run]:
         """What runs as long as the gateway does, by the names of its tasks."""
-        of_cluster: dict[str, Run] = {} if self._node is None else {"duties": self._node.duties.keep}
+        of_cluster: dict[str, Run] = {}
+        if self._node is not None and self._cluster is not None:
+            of_cluster = {"duties": self._node.duties.keep, **self._cluster.background()}
         return {
             **of_cluster,
             "menus": self._menus.run,

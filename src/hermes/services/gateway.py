@@ -98,10 +98,15 @@ class Gateway:
     async def status(self) -> dict[str, Any]:
         """Return what the services know of themselves. While the store is down, ``waiting`` is empty."""
         waiting: dict[str, int] = {}
+        nodes: list[dict[str, Any]] = []
         with suppress(StoreIsDownError, TimeoutError):  # the troubles say so
             async with asyncio.timeout(STORE_SECONDS):
                 waiting = await self.db.read(_waiting)
                 await self.supervisor.recall_today()
+                if self.node is not None:
+                    from hermes.store import cluster_report  # only in a cluster
+
+                    nodes = (await self.db.read(cluster_report.report))["nodes"]
         accounts = self.supervisor.status()
         failure = self.fetcher.progress.reason if self.config.model.provider == EMBEDDED else ""
         return {
@@ -112,6 +117,7 @@ class Gateway:
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
             "troubles": list(self.troubles[-5:]),
             "safe_reason": self.supervisor.paused_because,
+            **({"node": self.node.name, "nodes": nodes} if self.node is not None else {}),
         }
 
 

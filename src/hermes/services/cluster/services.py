@@ -1,0 +1,59 @@
+"""Put together what a node does for other nodes, and asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from hermes.services.cluster.calls import NodeCalls
+from hermes.services.cluster.facts import NodeFacts
+from hermes.services.cluster.node import ClusterNode
+from hermes.services.cluster.progress import TurnFollower, TurnRecorder
+from hermes.services.cluster.turns import RemoteTurns
+from hermes.services.events import EventBus
+from hermes.services.turns.lanes import Lanes
+from hermes.store.db import Database
+from hermes.store.notifications import Kind
+
+Run = Callable[[], Coroutine[Any, Any, None]]
+
+
+class ClusterServices:
+    """``accounts`` is the status of this node's accounts."""
+
+    def __init__(
+        self,
+        node: ClusterNode,
+        db: Database,
+        bus: EventBus,
+        lanes: Lanes,
+        home: str,
+        accounts: Callable[[], Sequence[Mapping[str, Any]]],
+    ) -> None:
+        self.calls = NodeCalls(db, node.id)
+        self._turns = RemoteTurns(db, self.calls, lanes, node.id)
+        self._recorder = TurnRecorder(db, bus, node.id)
+        self._follower = TurnFollower(db, bus, self.calls, node.id, lanes.is_serving)
+        self._facts = NodeFacts(db, node.id, home, accounts)
+        self.calls.add(self._turns.handlers())
+        self.calls.add(self._recorder.handlers())
+        lanes.elsewhere = self._turns
+        kinds: tuple[Kind, ...] = ("call", "answer", "turn", "lane", "node")
+        for kind in kinds:
+            node.wakeups.on(kind, self._hears(kind))
+
+    def _hears(self, kind: Kind) -> Callable[[str], None]:
+        def hear(key: str) -> None:
+            self.calls.notified(kind, key)
+            self._follower.notified(kind, key)
+
+        return hear
+
+    def background(self) -> dict[str, Run]:
+        """What runs as long as the node does, by the names of its tasks."""
+        return {
+            "node calls": self.calls.run,
+            "turns of this node": self._recorder.run,
+            "turns of other nodes": self._follower.run,
+            "node facts": self._facts.run,
+        }
