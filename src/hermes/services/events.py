@@ -80,11 +80,12 @@ Watcher = Callable[[TurnEvent], None]
 
 
 class EventBus:
-    """``on_interest`` is called when somebody begins to watch a lane that nobody watched."""
+    """``on_interest`` is called when somebody begins to watch a lane."""
 
     def __init__(self) -> None:
         self._everywhere: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
+        self._awaited: dict[str, list[str]] = {}  # by lane: the events whose turns are waited for
         self.on_interest: Callable[[], None] | None = None
 
     def publish(self, event: TurnEvent) -> None:
@@ -102,16 +103,25 @@ class EventBus:
     def watched_lanes(self) -> list[str]:
         return list(self._by_lane)
 
+    def awaited_in(self, lane: str) -> list[str]:
+        """The events of this lane whose turns somebody waits for."""
+        return self._awaited.get(lane, [])
+
     @contextmanager
-    def watch(self, watcher: Watcher, lane: str | None = None) -> Iterator[None]:
-        """Call ``watcher`` for the events of one lane, or of all."""
+    def watch(self, watcher: Watcher, lane: str | None = None, *, event_id: str = "") -> Iterator[None]:
+        """Call ``watcher`` for the events of one lane, or of all. ``event_id``: its turn is the one waited for."""
         watchers = self._everywhere if lane is None else self._by_lane.setdefault(lane, [])
         watchers.append(watcher)
-        if lane is not None and self.on_interest is not None and len(watchers) == 1:
+        if lane is not None and event_id:
+            self._awaited.setdefault(lane, []).append(event_id)
+        if lane is not None and self.on_interest is not None:
             self.on_interest()
         try:
             yield
         finally:
             watchers.remove(watcher)
+            if lane is not None and event_id:
+                self._awaited[lane].remove(event_id)
             if lane is not None and not watchers:
                 self._by_lane.pop(lane, None)
+                self._awaited.pop(lane, None)

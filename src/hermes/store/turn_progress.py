@@ -66,6 +66,21 @@ def owners_of(tx: Tx, lanes: Sequence[str]) -> list[LaneOwner]:
     )
 
 
+def ended_turns(tx: Tx, event_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Lane and turn of those of these events that are settled."""
+    if not event_ids:
+        return []
+    marks = ", ".join(f":e{number}" for number in range(len(event_ids)))
+    return tx.all(
+        f"""
+        SELECT lane, turn_id FROM inbox
+        WHERE id IN ({marks}) AND turn_id <> '' AND state <> 'queued' AND state <> 'acting' AND state <> 'taken'
+        """,  # noqa: S608 - marks only
+        lambda *row: row,
+        **{f"e{number}": event_id for number, event_id in enumerate(event_ids)},
+    )
+
+
 def forget_old(tx: Tx) -> int:
     return tx.run(
         f"DELETE FROM turn_progress WHERE updated_at < {tx.dialect.now} - :kept",  # noqa: S608 - as above

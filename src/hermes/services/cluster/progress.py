@@ -22,7 +22,6 @@ import orjson
 from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, NodeIsGoneError, StoreIsDownError
-from hermes.core.requests import TurnResult
 from hermes.services.cluster.calls import Json, NodeCalls
 from hermes.services.events import (
     ApprovalRequested,
@@ -36,7 +35,7 @@ from hermes.services.events import (
     TurnStarted,
 )
 from hermes.services.requests.stored_result import stored_result
-from hermes.store import turn_progress
+from hermes.store import inbox, turn_progress
 from hermes.store.db import Database, Tx
 from hermes.store.turn_progress import LaneOwner, Progress
 from hermes.store.turns import turns
@@ -51,6 +50,8 @@ LOOK_SECONDS = 0.5
 SETTLE_SECONDS = 0.1
 """A lane that begins here within so long is not looked for elsewhere."""
 ASK_SECONDS = 5.0
+LAST_WORDS_SECONDS = 1.0
+"""So long the node of a turn that has ended may tell its last words; then the end is read from the store."""
 FORGET_SECONDS = 60.0
 MAX_TURN_CHARS = 256 * 1024
 MAX_DETAIL_CHARS = 8000
@@ -211,6 +212,9 @@ class _Followed:
     events: int = 0
     chars: int = 0
     asked_at: float = -math.inf
+    shown: str = ""  # of the message that the model writes now
+    is_over: bool = False
+    left_at: float = 0.0  # when its lane was seen to have left it
 
 
 class TurnFollower:
@@ -227,14 +231,16 @@ class TurnFollower:
         self._calls = calls
         self._node_id = node_id
         self._serves = serves
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, _Followed] = {}  # by lane
+        self._leaving: dict[str, _Followed] = {}  # by turn: its lane has gone on, and its end was not told yet
+        self._told = BoundedDict[str, None](MAX_TURNS)  # turns whose end the clients here have been told
         self._woken = asyncio.Event()
         self._asking: set[asyncio.Task[None]] = set()
 
     def notified(self, kind: str, key: str) -> None:
         """Look at once where a notification is about something that somebody watches."""
         is_news = {
-            "turn": lambda: any(one.turn_id == key for one in self._followed.values()),
+            "turn": lambda: key in self._leaving or any(one.turn_id == key for one in self._followed.values()),
             "lane": lambda: self._bus.is_watched(key),
             "node": lambda: bool(self._followed),
         }
@@ -245,7 +251,8 @@ class TurnFollower:
         self._bus.on_interest = self._woken.set
         try:
             while True:
-                seconds = LOOK_SECONDS if self._elsewhere() or self._followed else None
+                # Also while all of them are served here: another node may have a lane in a moment.
+                seconds = LOOK_SECONDS if self._bus.watched_lanes() else None
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         await self._woken.wait()
@@ -269,24 +276,54 @@ class TurnFollower:
         return [lane for lane in self._bus.watched_lanes() if not self._serves(lane)][:MAX_LANES]
 
     async def _look(self) -> None:
-        for lane in list(self._followed):
-            if not self._bus.is_watched(lane) or self._serves(lane):
-                del self._followed[lane]  # nobody watches, or the turn goes on here
+        for followed in [*self._leaving.values(), *self._followed.values()]:
+            # Nobody watches, or the turn goes on here.
+            if not self._bus.is_watched(followed.lane) or (not followed.left_at and self._serves(followed.lane)):
+                self._forget(followed)
         lanes = self._elsewhere()
-        if not lanes:
+        if not lanes and not self._leaving:
             return
-        owners = await self._db.read(turn_progress.owners_of, lanes)
-        for owner in owners:
-            await self._follow(owner)
-        shown = await self._db.read(turn_progress.of_turns, [one.turn_id for one in self._followed.values()])
-        for followed in list(self._followed.values()):
+        for owner in await self._db.read(turn_progress.owners_of, lanes):
+            self._follow(owner)
+        awaited = [event_id for lane in lanes for event_id in self._bus.awaited_in(lane)]
+        for lane, turn_id in await self._db.read(turn_progress.ended_turns, awaited[:MAX_LANES]):
+            # It began and ended between two looks: nobody has told it here.
+            if turn_id not in self._told and turn_id not in self._leaving:
+                self._leave(self._followed.get(lane) or _Followed(lane, turn_id), turn_id)
+        following = [*self._leaving.values(), *self._followed.values()]
+        shown = await self._db.read(turn_progress.of_turns, [one.turn_id for one in following])
+        now = asyncio.get_running_loop().time()
+        for followed in following:
             if (progress := shown.get(followed.turn_id)) is not None:
                 self._show(followed, progress)
+            is_known_there = progress is not None or followed.asked_at > -math.inf
+            patience = LAST_WORDS_SECONDS if is_known_there else 0.0
+            if followed.is_over:
+                self._forget(followed)
+            elif followed.left_at and now - followed.left_at >= patience:
+                self._forget(followed)
+                await self._conclude(followed)
 
-    async def _follow(self, owner: LaneOwner) -> None:
+    def _leave(self, followed: _Followed, turn_id: str) -> None:
+        """The lane has left this turn: its last words may come yet."""
+        if followed.turn_id != turn_id:
+            followed = _Followed(followed.lane, turn_id)
+        elif self._followed.get(followed.lane) is followed:
+            del self._followed[followed.lane]
+        followed.left_at = asyncio.get_running_loop().time()
+        self._leaving[turn_id] = followed
+
+    def _forget(self, followed: _Followed) -> None:
+        if followed.is_over or followed.left_at:
+            self._told[followed.turn_id] = None
+        self._leaving.pop(followed.turn_id, None)
+        if self._followed.get(followed.lane) is followed:
+            del self._followed[followed.lane]
+
+    def _follow(self, owner: LaneOwner) -> None:
         followed = self._followed.get(owner.lane)
         if followed is not None and followed.turn_id != owner.turn_id:
-            await self._end(followed)
+            self._leave(followed, followed.turn_id)
             followed = None
         if not owner.turn_id or self._serves(owner.lane):
             return
@@ -315,6 +352,7 @@ class TurnFollower:
     def _show(self, followed: _Followed, progress: Progress) -> None:
         """Pass on what is new. A turn that another node took up again tells its events from the beginning."""
         told = orjson.loads(progress.events)
+        followed.node = followed.node or str(told.get("node"))
         if told.get("node") != followed.node or progress.seq <= followed.seq:
             return  # of a node that is gone, or seen before
         followed.seq = progress.seq
@@ -328,36 +366,42 @@ class TurnFollower:
     def _show_one(self, followed: _Followed, number: int, told: Json, *, is_last: bool) -> None:
         event = load_event(told)
         if isinstance(event, TextArrived):
-            rest = event.text[followed.chars :] if number == followed.events else event.text
-            if rest:
-                self._bus.relay(TextArrived(event.lane, event.turn_id, rest))
+            self._show_text(followed, event.text[followed.chars :] if number == followed.events else event.text)
             if is_last:
                 followed.events, followed.chars = number, len(event.text)
                 return
         elif event is not None:
+            if isinstance(event, SegmentEnded):
+                followed.shown = ""
+            followed.is_over = isinstance(event, TurnEnded)
             self._bus.relay(event)
-            if isinstance(event, TurnEnded):
-                self._followed.pop(followed.lane, None)
         followed.events, followed.chars = number + 1, 0
 
-    async def _end(self, followed: _Followed) -> None:
-        """The lane has left this turn: show what is left of it, and its end from the store if nobody told it."""
-        self._followed.pop(followed.lane, None)
-        shown = await self._db.read(turn_progress.of_turns, [followed.turn_id])
-        seen: list[TurnEvent] = []
-        with self._bus.watch(seen.append, followed.lane):
-            if (progress := shown.get(followed.turn_id)) is not None:
-                self._show(followed, progress)
-        if any(isinstance(event, TurnEnded) for event in seen):
-            return
-        ended = await self._db.read(_ended, followed.turn_id)
-        if ended is not None:
-            self._bus.relay(ended)
+    def _show_text(self, followed: _Followed, text: str) -> None:
+        if text:
+            followed.shown += text
+            self._bus.relay(TextArrived(followed.lane, followed.turn_id, text))
+
+    async def _conclude(self, followed: _Followed) -> None:
+        """Tell the end of a turn from the store: its node died, or never knew that somebody watches."""
+        found = await self._db.read(_ended, followed.turn_id)
+        if found is None:
+            return  # it goes on somewhere, and is found there
+        started, ended = found
+        if not followed.events and not followed.chars:
+            self._bus.relay(started)
+        if ended.result.is_completed and not ended.result.tool_calls:
+            text = ended.result.text
+            is_more = text.startswith(followed.shown)
+            self._show_text(followed, text[len(followed.shown) :] if is_more else f"\n\n{text}")
+        self._bus.relay(ended)
 
 
-def _ended(tx: Tx, turn_id: str) -> TurnEnded | None:
+def _ended(tx: Tx, turn_id: str) -> tuple[TurnStarted, TurnEnded] | None:
     turn = turns.get(tx, turn_id)
     if turn is None or turn.state in OPEN:
         return None
-    result: TurnResult = stored_result(tx, turn)
-    return TurnEnded(turn.lane, turn.id, turn.state, result.text, turn.reason, result)
+    events = tuple(row.id for row in inbox.of_turn(tx, turn_id))
+    result = stored_result(tx, turn)
+    ended = TurnEnded(turn.lane, turn.id, turn.state, result.text, turn.reason, result)
+    return TurnStarted(turn.lane, turn.id, event_ids=events), ended

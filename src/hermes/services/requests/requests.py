@@ -204,7 +204,7 @@ class Requests:
         another turn or a command asks on the caller's behalf.
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
-        with self._bus.watch(handle.saw, handle.lane):
+        with self._bus.watch(handle.saw, handle.lane, event_id=handle.event_id):
             handle.is_new = await self._accept(request, handle, key, role, at_most)
             try:
                 yield handle
