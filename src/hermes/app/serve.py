@@ -33,6 +33,7 @@ from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.port import ApiPort
+from hermes.services.clock import clock_from
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
@@ -128,6 +129,7 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
         os.environ,
         Path.cwd(),
         redactor=options.redactor,
+        clock=clock_from(os.environ),
         paused_because=options.safe_reason,
         store_is_down=_DatabaseWait(options).goes_on,
         on_wait=lambda reason: _tell_waiting(options, reason),

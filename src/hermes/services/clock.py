@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hermes.core.ports import Clock
 
@@ -23,6 +23,22 @@ class SystemClock:
         if hasattr(time, "CLOCK_BOOTTIME"):
             return time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.monotonic()
+
+
+class WrongClock(SystemClock):
+    """A test aid for the chaos suite: the clock of a machine that is set wrong by so many seconds."""
+
+    def __init__(self, ahead: float) -> None:
+        self._ahead = ahead
+
+    def now(self) -> float:
+        return time.time() + self._ahead
+
+
+def clock_from(environ: Mapping[str, str]) -> SystemClock:
+    """The system's clock; ``HERMES_TEST_CLOCK_AHEAD=SECONDS`` sets it wrong."""
+    ahead = environ.get("HERMES_TEST_CLOCK_AHEAD", "")
+    return WrongClock(float(ahead)) if ahead else SystemClock()
 
 
 class SteadyClock:

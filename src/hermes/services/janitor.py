@@ -85,7 +85,7 @@ class Janitor:
             await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
             await self._db.alone(pairings.forget_strangers, before=now - STRANGERS_LIVE_SECONDS)
         if self._is_mine is not None and self._is_mine():
-            from hermes.store import nodes  # only in a cluster
+            from hermes.store.cluster import nodes  # only in a cluster
 
             await self._db.alone(outbox.expire_unclaimed, now=now)
             await self._db.alone(nodes.forget)

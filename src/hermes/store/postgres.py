@@ -27,14 +27,15 @@ from psycopg.types.numeric import IntDumper
 from hermes.core.errors import ForeignHomeError, NodeIsGoneError, OutcomeOfCommitUnknownError, StoreIsDownError
 from hermes.core.i18n.failures import describe_failure
 from hermes.store import migrate
+from hermes.store.cluster.nodes import application_name
 from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Tx
-from hermes.store.node_connection import OWNER_LOCK
-from hermes.store.nodes import application_name
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+OWNER_LOCK = 0x48524D53
+"""Held alone by gateways of before clusters, shared by nodes: the two never work on one database at once."""
 MIGRATION_LOCK = OWNER_LOCK + 1
-_HERE = "hashtext(current_database() || '.' || current_schema())"
+HERE = "hashtext(current_database() || '.' || current_schema())"
 """Advisory locks are per server database; two gateways may share one in different schemas."""
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,6 @@ class _LostError(Exception):
 
 class PostgresDatabase(Database):
     dialect = POSTGRES
-    HERE = _HERE
 
     def __init__(
         self, url: str, loop: asyncio.AbstractEventLoop, *, on_trouble: OnTrouble | None, limits: StoreLimits
@@ -174,14 +174,6 @@ class PostgresDatabase(Database):
         )
         connection.commit()
 
-    def tx(self, connection: Connection) -> Tx:
-        """For statements on a connection of one's own."""
-        return tx_of(connection)
-
-    def cut(self, connection: Connection | None) -> None:
-        """End a connection under a thread that waits on it."""
-        cut(connection)
-
     # Migrations
 
     def _migrate(self, steps: Sequence[migrate.Migration]) -> None:
@@ -189,7 +181,7 @@ class PostgresDatabase(Database):
         try:
             connection.execute(f"SET lock_timeout = '{_MIGRATION_WAIT_SECONDS}s'")
             connection.execute(f"SET statement_timeout = '{_MIGRATION_WAIT_SECONDS * 10}s'")
-            connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK}, {_HERE})")
+            connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK}, {HERE})")
             connection.commit()
             tx = tx_of(connection)
             refuse_foreign(tx)

@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from hermes.core.errors import NodeIsGoneError, StoreIsDownError
-from hermes.store import claims, duties, nodes
+from hermes.store import claims
+from hermes.store.cluster import duties, nodes
+from hermes.store.cluster.nodes import NewNode, NodeState
 from hermes.store.db import Database, Tx
-from hermes.store.nodes import NewNode, NodeState
 from hermes.store.open import open_database
 from hermes.store.postgres import PostgresDatabase
 from tests.contract.store.servers import PostgresForTests

@@ -16,12 +16,12 @@ import psycopg
 import pytest
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.store.cluster.node_connection import NODE_LOCK, NodeConnection
+from hermes.store.cluster.nodes import ClusterView, NewNode
+from hermes.store.cluster.notifications import notify
 from hermes.store.db import Database, StoreLimits, Trouble, Tx
-from hermes.store.node_connection import NODE_LOCK, OWNER_LOCK, NodeConnection
-from hermes.store.nodes import ClusterView, NewNode
-from hermes.store.notifications import notify
 from hermes.store.open import open_database
-from hermes.store.postgres import PostgresDatabase, translate
+from hermes.store.postgres import HERE, OWNER_LOCK, PostgresDatabase, translate
 from tests.contract.store.servers import PostgresForTests
 
 
@@ -191,13 +191,13 @@ async def test_a_notification_of_one_node_reaches_the_others(url: str) -> None:
 async def test_a_gateway_of_before_clusters_keeps_nodes_out_in_words(url: str) -> None:
     async with opened(url) as store:
         with psycopg.connect(url, autocommit=True) as old:
-            old.execute(f"SELECT pg_advisory_lock({OWNER_LOCK}, {store.HERE})".encode())
+            old.execute(f"SELECT pg_advisory_lock({OWNER_LOCK}, {HERE})".encode())
             with pytest.raises(ConfigError, match="an older Hermes"):
                 async with joined(store, "a"):
                     pass
         async with joined(store, "a", wait_seconds=10):
             with psycopg.connect(url, autocommit=True) as old:
-                taken = old.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {store.HERE})".encode()).fetchone()
+                taken = old.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {HERE})".encode()).fetchone()
                 assert taken == (False,)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey
-from hermes.store import duties
+from hermes.store.cluster import duties
 from hermes.store.db import Database, Tx
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Duties:
             if self._may_claim(key):
                 try:
                     token = await self._db.claim(
-                        duties.claim, key, owner=self._node_id, if_gone=lambda tx, _, key=key: self._give_back(tx, key)
+                        duties.claim, key, owner=self._node_id, if_gone=partial(self._give_back, key)
                     )
                 except StoreIsDownError as error:
                     log.warning("Store is down", extra={"while": "claiming a duty", "reason": str(error)})
@@ -83,7 +84,7 @@ class Duties:
             return False
         return self._owners.get(key, self._node_id) == self._node_id
 
-    def _give_back(self, tx: Tx, key: str) -> None:
+    def _give_back(self, key: str, tx: Tx, _token: int | None) -> None:
         duties.release(tx, key, owner=self._node_id)
 
     async def keep(self) -> None:

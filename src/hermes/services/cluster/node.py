@@ -9,15 +9,16 @@ import logging
 import os
 import platform
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from hermes.core.errors import NodeIsGoneError, StoreIsDownError, UnreachableError
 from hermes.services.clock import SteadyClock
 from hermes.services.cluster.duties import Duties
 from hermes.services.cluster.wakeups import Wakeups
-from hermes.store import nodes
+from hermes.store.cluster import nodes
+from hermes.store.cluster.nodes import ClusterView, NewNode, NodeRow, NodeState
 from hermes.store.db import Database, Tx
-from hermes.store.nodes import ClusterView, NewNode, Node, NodeState
 from hermes.store.private_files import write_private
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class ClusterNode:
         on_gone: Callable[[str], None],
         on_trouble: Callable[[str], None],
     ) -> None:
-        from hermes.store.node_connection import NodeConnection
+        from hermes.store.cluster.node_connection import NodeConnection
         from hermes.store.postgres import PostgresDatabase
 
         assert isinstance(db, PostgresDatabase)  # noqa: S101 - SQLite has no cluster
@@ -178,13 +179,16 @@ class ClusterNode:
         for node in view.nodes:
             if node.id != self.id and node.is_over(view.now) and node.id not in self._burying:
                 task = self._burying[node.id] = asyncio.create_task(self._bury(node), name=f"bury {node.name}")
-                task.add_done_callback(lambda _, node_id=node.id: self._burying.pop(node_id, None))
+                task.add_done_callback(partial(self._has_buried, node.id))
         if view.min_reader > self._node.schema_version and not self._is_too_old:
             self._is_too_old = True
             self._on_trouble(
                 f"The database needs schema {view.min_reader}, and the node {self.name} knows"
                 f" {self._node.schema_version} at most. It takes no more work. Update Hermes there, then restart it."
             )
+
+    def _has_buried(self, node_id: str, _task: asyncio.Task[None]) -> None:
+        self._burying.pop(node_id, None)
 
     def _follow(self, ahead: float) -> None:
         if abs(ahead - self.clock_ahead) >= CLOCK_SECONDS:
@@ -200,7 +204,7 @@ class ClusterNode:
         for call in self._on_change:
             call()
 
-    async def _bury(self, node: Node) -> None:
+    async def _bury(self, node: NodeRow) -> None:
         try:
             try:
                 buried = await self._db.write(nodes.bury, node.id)

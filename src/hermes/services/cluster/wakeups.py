@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from hermes.core.errors import StoreIsDownError
+from hermes.store.cluster.notifications import Kind, notify
 from hermes.store.db import Database, Tx
-from hermes.store.notifications import Kind, notify
 
 log = logging.getLogger(__name__)
 

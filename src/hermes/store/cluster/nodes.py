@@ -9,9 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import claims, duties
+from hermes.store import claims
+from hermes.store.cluster import duties
+from hermes.store.cluster.notifications import notify
 from hermes.store.db import Tx
-from hermes.store.notifications import notify
 
 LEASE_SECONDS = 4.0
 BEAT_SECONDS = 1.0
@@ -41,7 +42,7 @@ class NewNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeRow:
     id: str
     name: str
     host: str
@@ -64,7 +65,7 @@ class ClusterView:
     """What one look saw: the time by the database, nodes that are not gone, duties with their owners."""
 
     now: float
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeRow, ...]
     duties: dict[str, str]
     min_reader: int
     """The oldest schema version that a program must know to use the database."""
@@ -77,7 +78,7 @@ class ClusterView:
 class Buried:
     """What a node left behind."""
 
-    node: Node
+    node: NodeRow
     lanes: int
     targets: int
     duties: int
@@ -136,7 +137,7 @@ def set_draining(tx: Tx, node_id: str, *, is_draining: bool) -> bool:
     old, new = ("living", "draining") if is_draining else ("draining", "living")
     tx.run("UPDATE nodes SET state = :new WHERE id = :id AND state = :old", id=node_id, old=old, new=new)
     notify(tx, "node", node_id)
-    return tx.value("SELECT state FROM nodes WHERE id = :id", id=node_id) == new
+    return str(tx.value("SELECT state FROM nodes WHERE id = :id", id=node_id)) == new
 
 
 def leave(tx: Tx, node_id: str) -> None:
@@ -147,14 +148,14 @@ def leave(tx: Tx, node_id: str) -> None:
 
 def look(tx: Tx) -> ClusterView:
     """See the cluster as it is now."""
-    nodes = tx.all(f"SELECT {_COLUMNS} FROM nodes WHERE state <> 'gone' ORDER BY started_at, id", Node)  # noqa: S608
+    nodes = tx.all(f"SELECT {_COLUMNS} FROM nodes WHERE state <> 'gone' ORDER BY started_at, id", NodeRow)  # noqa: S608
     needs = tx.value("SELECT value FROM meta WHERE key = 'min_reader'")
     return ClusterView(db_time(tx), tuple(nodes), duties.owners(tx), int(needs or 0))
 
 
-def listed(tx: Tx) -> list[Node]:
+def listed(tx: Tx) -> list[NodeRow]:
     """All nodes, those that are gone too, the newest first."""
-    return tx.all(f"SELECT {_COLUMNS} FROM nodes ORDER BY started_at DESC, id", Node)  # noqa: S608
+    return tx.all(f"SELECT {_COLUMNS} FROM nodes ORDER BY started_at DESC, id", NodeRow)  # noqa: S608
 
 
 def bury(tx: Tx, node_id: str) -> Buried | None:
@@ -171,7 +172,7 @@ def bury(tx: Tx, node_id: str) -> Buried | None:
         SELECT {_COLUMNS} FROM nodes
         WHERE id = :id AND state <> 'gone' AND (state = 'left' OR lease_until <= {tx.dialect.now}) {wait}
         """,  # noqa: S608 - the dialect's own words
-        Node,
+        NodeRow,
         id=node_id,
     )
     if node is None:

@@ -12,26 +12,19 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
 
 from hermes.core.errors import ConfigError, StoreIsDownError
-from hermes.store import nodes
+from hermes.store.cluster import nodes
+from hermes.store.cluster.nodes import BEAT_SECONDS, LEASE_SECONDS, ClusterView, NewNode
+from hermes.store.cluster.notifications import CHANNEL, parse
 from hermes.store.db import Trouble
-from hermes.store.nodes import BEAT_SECONDS, LEASE_SECONDS, ClusterView, NewNode
-from hermes.store.notifications import CHANNEL, parse
-
-if TYPE_CHECKING:
-    from hermes.store.postgres import PostgresDatabase
-
-Connection = psycopg.Connection[tuple[Any, ...]]
+from hermes.store.postgres import HERE, OWNER_LOCK, Connection, PostgresDatabase, cut, tx_of
 
 log = logging.getLogger(__name__)
 
-OWNER_LOCK = 0x48524D53
-"""Held alone by gateways before clusters, shared by nodes: the two never work on one database at once."""
 NODE_LOCK = OWNER_LOCK + 2
 MARGIN_SECONDS = 0.3
 """So much sooner than by the database's clock a node takes its lease for ended."""
@@ -99,11 +92,11 @@ class NodeConnection:
         """Called on the event loop: end a beat that gets no answer, so that another connection is tried."""
         if self._monotonic() - self._asked_at >= SILENCE_SECONDS:
             log.warning("PostgreSQL is silent", extra={"while": "beating"})
-            self._database.cut(self._connection)
+            cut(self._connection)
 
     async def close(self, seconds: float) -> None:
         self._ending.set()
-        self._database.cut(self._connection)  # it may be listening
+        cut(self._connection)  # it may be listening
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, seconds)
         if self._connection is not None and not (self._thread is not None and self._thread.is_alive()):
@@ -144,7 +137,7 @@ class NodeConnection:
             )
             self._take_locks(connection)
             asked = self._monotonic()
-            nodes.join(self._database.tx(connection), self._node)
+            nodes.join(tx_of(connection), self._node)
             self.lease_until = asked + LEASE_SECONDS - MARGIN_SECONDS
             found = connection.execute("SELECT %s || '.' || current_schema()", [CHANNEL]).fetchone()
             channel = str(found[0]) if found else CHANNEL
@@ -155,8 +148,7 @@ class NodeConnection:
         return connection
 
     def _take_locks(self, connection: Connection) -> None:
-        here = self._database.HERE
-        taken = connection.execute(f"SELECT pg_try_advisory_lock_shared({OWNER_LOCK}, {here})".encode()).fetchone()
+        taken = connection.execute(f"SELECT pg_try_advisory_lock_shared({OWNER_LOCK}, {HERE})".encode()).fetchone()
         if not taken or not taken[0]:
             raise ConfigError(
                 "A gateway of an older Hermes works on this PostgreSQL database; it cannot share it.\n"
@@ -166,7 +158,7 @@ class NodeConnection:
 
     def _beat(self, connection: Connection) -> ClusterView | None:
         """Extend the lease and look around; None when this node is gone."""
-        tx = self._database.tx(connection)
+        tx = tx_of(connection)
         asked, began = self._monotonic(), self._system_time()
         self._asked_at = asked
         try:
