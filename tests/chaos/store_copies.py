@@ -15,9 +15,9 @@ import psycopg
 
 from hermes.core.errors import GatewayError
 from hermes.store.api import responses
-from hermes.store.copy import StorePlace, open_snapshot
+from hermes.store.copy.copy import StorePlace, open_snapshot
+from hermes.store.copy.snapshot import digest
 from hermes.store.open import open_database
-from hermes.store.snapshot import digest
 from tests.contract.store.servers import postgres_for_tests
 from tests.fakes.rows import all_tables, fill, main_tables, response_tables
 

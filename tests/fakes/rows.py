@@ -8,9 +8,9 @@ from typing import Any
 
 from hermes.store import migrate
 from hermes.store.api import responses
+from hermes.store.copy.snapshot import TableShape, tables_of
 from hermes.store.db import Tx
 from hermes.store.open import DEFAULT_MIGRATIONS
-from hermes.store.snapshot import Table, tables_of
 from hermes.store.sqlite import schema_repair
 
 WORDS = (
@@ -30,19 +30,19 @@ WORDS = (
 )
 
 
-def all_tables() -> list[Table]:
+def all_tables() -> list[TableShape]:
     return tables_of(migrate.load(DEFAULT_MIGRATIONS)) + tables_of(migrate.load(responses.MIGRATIONS))
 
 
-def main_tables() -> list[Table]:
+def main_tables() -> list[TableShape]:
     return tables_of(migrate.load(DEFAULT_MIGRATIONS))
 
 
-def response_tables() -> list[Table]:
+def response_tables() -> list[TableShape]:
     return tables_of(migrate.load(responses.MIGRATIONS))
 
 
-def fill(tx: Tx, /, tables: list[Table], count: int, seed: int = 0, **counts: int) -> None:
+def fill(tx: Tx, /, tables: list[TableShape], count: int, seed: int = 0, **counts: int) -> None:
     """Put ``count`` rows into each table, or as many as ``counts`` says of it."""
     for table in tables:
         chance = random.Random(f"{seed}{table.name}")
@@ -53,7 +53,7 @@ def fill(tx: Tx, /, tables: list[Table], count: int, seed: int = 0, **counts: in
             tx.run(sql, **row)
 
 
-def _rows(table: Table, count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+def _rows(table: TableShape, count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
     nullable = _nullable(table.name)
     for number in range(count):
         row: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from hermes.hosting.terminal import err, out_result, rewrite_line
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.store.copy import CopyProgress, StorePlace
+    from hermes.store.copy.copy import CopyProgress, StorePlace
 
 EXAMPLES = """\
   hermes store copy --to postgresql://hermes@db.example/hermes
@@ -47,13 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import asyncio
 
-    from hermes.store.copy import copy_store
+    from hermes.store.copy.copy import copy_store
 
     home = home_folder()
     source = _place(args.source or load_config(home).config.database_url or str(home / FILE))
     destination = _place(args.to)
     _refuse_nonsense(source, destination)
-    shown = _Shown()
+    shown = _CopyDisplay()
     with contextlib.ExitStack() as stack:
         if not destination.is_postgres:
             from hermes.store.home import make_home
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _place(address: str) -> StorePlace:
-    from hermes.store.copy import StorePlace
+    from hermes.store.copy.copy import StorePlace
     from hermes.store.open import is_postgres
     from hermes.store.sqlite.file import Location
 
@@ -100,7 +100,7 @@ def _refuse_nonsense(source: StorePlace, destination: StorePlace) -> None:
 def _held(place: StorePlace) -> Iterator[None]:
     """Keep gateways off a store while it is copied; raises GatewayError where one runs."""
     if place.is_postgres:
-        from hermes.store.copy import refuse_running_gateways
+        from hermes.store.copy.copy import refuse_running_gateways
 
         with refuse_running_gateways(place.address):
             yield
@@ -121,7 +121,7 @@ def _held(place: StorePlace) -> Iterator[None]:
 def _tell_of_gateways(source: StorePlace) -> None:
     """A gateway that began on the source meanwhile has stored more than the copy holds."""
     if source.is_postgres:
-        from hermes.store.copy import running_gateways
+        from hermes.store.copy.copy import running_gateways
 
         if running := running_gateways(source.address):
             raise GatewayError(
@@ -139,7 +139,7 @@ def _next_steps(destination: StorePlace) -> list[str]:
     ]
 
 
-class _Shown:
+class _CopyDisplay:
     """One line that is written again and again on a terminal; a line for each table elsewhere."""
 
     def __init__(self) -> None:

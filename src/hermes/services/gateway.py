@@ -104,9 +104,9 @@ class Gateway:
                 waiting = await self.db.read(_waiting)
                 await self.supervisor.recall_today()
                 if self.node is not None:
-                    from hermes.store import cluster_report  # only in a cluster
+                    from hermes.store.cluster import report  # only in a cluster
 
-                    nodes = (await self.db.read(cluster_report.report))["nodes"]
+                    nodes = (await self.db.read(report.report))["nodes"]
         accounts = self.supervisor.status()
         failure = self.fetcher.progress.reason if self.config.model.provider == EMBEDDED else ""
         return {

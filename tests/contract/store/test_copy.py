@@ -14,7 +14,7 @@ from hermes.core.errors import ConfigError, GatewayError
 from hermes.hosting import locks, paths
 from hermes.store import migrate
 from hermes.store.api import responses
-from hermes.store.copy import CopyProgress, StorePlace, copy_store, refuse_running_gateways, running_gateways
+from hermes.store.copy.copy import CopyProgress, StorePlace, copy_store, refuse_running_gateways, running_gateways
 from hermes.store.db import Tx
 from hermes.store.open import DEFAULT_MIGRATIONS, open_database
 from tests.chaos.store_copies import ROWS, copy_command, digests, killed_and_gone_on_with, rows_arrived, seeded
@@ -84,7 +84,7 @@ async def test_interrupted_copy_goes_on_behind_the_last_chunk(
     sqlite: StorePlace, server: StorePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await seeded(sqlite)
-    monkeypatch.setattr("hermes.store.copy.CHUNK_ROWS", 7)
+    monkeypatch.setattr("hermes.store.copy.copy.CHUNK_ROWS", 7)
     shown: list[CopyProgress] = []
 
     def until_transcript(progress: CopyProgress) -> None:

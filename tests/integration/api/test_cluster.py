@@ -17,7 +17,7 @@ from hermes.servers.api import chat, health, metrics, runs
 from hermes.services.cluster.calls import NodeCalls, NodeUnreachableError
 from hermes.services.gateway import Gateway
 from hermes.services.turns import StopReason
-from hermes.store import cluster_report
+from hermes.store.cluster import report
 from hermes.store.db import Tx
 from tests.contract.store.servers import PostgresForTests
 from tests.fakes.model import FakeModel
@@ -226,14 +226,14 @@ async def test_status_health_and_metrics_of_one_node_show_every_node(start_api: 
             page = (await api.get("/metrics")).body.decode()
             for name in names:
                 assert f'hermes_node_up{{node="{name}"' in page
-        status = await first.gateway.db.read(cluster_report.report)
+        status = await first.gateway.db.read(report.report)
         duties = [duty for node in status["nodes"] for duty in node["duties"]]
         assert duties.count("account:telegram") == 1
         await until(lambda: _has_facts(first.gateway))
 
 
 async def _has_facts(gateway: Gateway) -> bool:
-    told = await gateway.db.read(cluster_report.report)
+    told = await gateway.db.read(report.report)
     return all(
         abs(node["facts"].get("clock_ahead", 99)) <= 1 and node["facts"].get("accounts") for node in told["nodes"]
     )

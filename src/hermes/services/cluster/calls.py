@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 
 from hermes.core.errors import GatewayError, NodeIsGoneError, StoreIsDownError
-from hermes.store import node_calls
+from hermes.store.cluster import calls as node_calls
+from hermes.store.cluster.calls import NodeCall
 from hermes.store.db import Database
 from hermes.store.ids import new_id
-from hermes.store.node_calls import NodeCall
 
 log = logging.getLogger(__name__)
 

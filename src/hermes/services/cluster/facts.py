@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hermes.core.errors import NodeIsGoneError, StoreIsDownError
-from hermes.store import nodes
+from hermes.store.cluster import nodes
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)

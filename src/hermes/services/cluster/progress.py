@@ -35,9 +35,10 @@ from hermes.services.events import (
     TurnStarted,
 )
 from hermes.services.requests.stored_result import stored_result
-from hermes.store import inbox, turn_progress
+from hermes.store import inbox
+from hermes.store.cluster import turn_progress
+from hermes.store.cluster.turn_progress import LaneOwner, StoredProgress
 from hermes.store.db import Database, Tx
-from hermes.store.turn_progress import LaneOwner, Progress
 from hermes.store.turns import turns
 from hermes.store.turns.turns import TurnState
 
@@ -66,6 +67,7 @@ _KINDS: dict[str, type[TurnEvent]] = {
     kind.__name__: kind
     for kind in (TurnStarted, TextArrived, SegmentEnded, ToolStarted, ToolEnded, ApprovalRequested, TurnEnded)
 }
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def dump_event(event: TurnEvent) -> Json:
@@ -74,7 +76,7 @@ def dump_event(event: TurnEvent) -> Json:
     for name in ("arguments", "result"):
         if isinstance(told.get(name), str):
             told[name] = told[name][:MAX_DETAIL_CHARS]
-    return {"kind": type(event).__name__, **told}
+    return {"kind": _NAMES[type(event)], **told}
 
 
 def load_event(told: Json) -> TurnEvent | None:
@@ -183,13 +185,13 @@ class TurnRecorder:
         for recorded in list(self._turns.values()):
             if recorded.lane in self._watched and recorded.version > recorded.written:
                 recorded.written = recorded.version
-                progress = Progress(recorded.turn_id, recorded.version, recorded.dump(self._node_id))
+                progress = StoredProgress(recorded.turn_id, recorded.version, recorded.dump(self._node_id))
                 try:
                     await self._db.write(turn_progress.save, progress)
                 except NodeIsGoneError:
                     raise
                 except StoreIsDownError as error:
-                    log.warning("Progress not stored", extra={"turn": recorded.turn_id, "reason": str(error)})
+                    log.warning("StoredProgress not stored", extra={"turn": recorded.turn_id, "reason": str(error)})
             if recorded.is_over:
                 self._turns.pop(recorded.turn_id, None)
         if now >= self._forget_at:
@@ -349,7 +351,7 @@ class TurnFollower:
             log.info("Turn not watched", extra={"turn": followed.turn_id, "reason": str(error)})
             followed.asked_at = -math.inf
 
-    def _show(self, followed: _Followed, progress: Progress) -> None:
+    def _show(self, followed: _Followed, progress: StoredProgress) -> None:
         """Pass on what is new. A turn that another node took up again tells its events from the beginning."""
         told = orjson.loads(progress.events)
         followed.node = followed.node or str(told.get("node"))

@@ -12,8 +12,8 @@ from hermes.services.cluster.progress import TurnFollower, TurnRecorder
 from hermes.services.cluster.turns import RemoteTurns
 from hermes.services.events import EventBus
 from hermes.services.turns.lanes import Lanes
+from hermes.store.cluster.notifications import Kind
 from hermes.store.db import Database
-from hermes.store.notifications import Kind
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 

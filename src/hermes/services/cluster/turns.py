@@ -12,7 +12,7 @@ from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.services.cluster.calls import Json, NodeCalls, NodeUnreachableError
 from hermes.services.turns.lanes import STOP_SECONDS, Lanes
 from hermes.services.turns.stop import StopReason
-from hermes.store import turn_progress
+from hermes.store.cluster import turn_progress
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)

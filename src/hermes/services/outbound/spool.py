@@ -21,9 +21,10 @@ from typing import BinaryIO
 
 from hermes.core.messages import Attachment, OutboundMessage
 from hermes.core.ports import Clock
-from hermes.store import files, outbox, outbox_files
+from hermes.store import outbox, outbox_files
+from hermes.store.cluster import files
+from hermes.store.cluster.files import StoredFile
 from hermes.store.db import Database
-from hermes.store.files import StoredFile
 from hermes.store.home import make_private_folder
 from hermes.store.ids import time_of
 from hermes.store.outbox import OutboxState

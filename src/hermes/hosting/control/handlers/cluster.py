@@ -8,9 +8,9 @@ from typing import Any
 
 from hermes.core.errors import GatewayError
 from hermes.hosting.control.server import Handler, Reply
-from hermes.store import cluster_report, nodes
+from hermes.store.cluster import nodes, report
+from hermes.store.cluster.nodes import Node
 from hermes.store.db import Database
-from hermes.store.nodes import Node
 
 DRAIN_SECONDS = 30.0
 LOOK_SECONDS = 0.2
@@ -28,7 +28,7 @@ class ClusterVerbs:
         """Every node with its lease, accounts and lanes, and what waits."""
         if self._db.dialect.name != "postgres":
             return {"is_cluster": False, "text": ALONE, "nodes": []}
-        return {"is_cluster": True, **await self._db.read(cluster_report.report)}
+        return {"is_cluster": True, **await self._db.read(report.report)}
 
     async def drain(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{node, undo?, wait_seconds?}``: have a node give all of its work to the others, or take work again."""
@@ -42,7 +42,7 @@ class ClusterVerbs:
         return {"node": node.name, "id": node.id, "is_draining": not undo, "left": left}
 
     async def _node(self, word: str) -> Node:
-        found = await self._db.read(cluster_report.find, word)
+        found = await self._db.read(report.find, word)
         if len(found) == 1:
             return found[0]
         if found:
@@ -54,7 +54,7 @@ class ClusterVerbs:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while True:
-            left = await self._db.read(cluster_report.holds, node_id)
+            left = await self._db.read(report.holds, node_id)
             if not any(left.values()) or loop.time() >= deadline:
                 return left
             await asyncio.sleep(LOOK_SECONDS)

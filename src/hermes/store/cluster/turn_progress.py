@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes.core.dataclasses import dataclass
+from hermes.store.cluster.notifications import notify
 from hermes.store.db import Tx
-from hermes.store.notifications import notify
 
 KEPT_SECONDS = 600.0
 
@@ -21,7 +21,7 @@ class LaneOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StoredProgress:
     """``events`` is JSON; ``seq`` grows with every change."""
 
     turn_id: str
@@ -29,7 +29,7 @@ class Progress:
     events: str
 
 
-def save(tx: Tx, progress: Progress) -> None:
+def save(tx: Tx, progress: StoredProgress) -> None:
     """Store how far a turn has come, and wake those who watch."""
     tx.run(
         f"""
@@ -43,13 +43,13 @@ def save(tx: Tx, progress: Progress) -> None:
     notify(tx, "turn", progress.turn_id)
 
 
-def of_turns(tx: Tx, turn_ids: Sequence[str]) -> dict[str, Progress]:
+def of_turns(tx: Tx, turn_ids: Sequence[str]) -> dict[str, StoredProgress]:
     if not turn_ids:
         return {}
     marks = ", ".join(f":t{number}" for number in range(len(turn_ids)))
     found = tx.all(
         f"SELECT turn_id, seq, events FROM turn_progress WHERE turn_id IN ({marks})",  # noqa: S608 - marks only
-        Progress,
+        StoredProgress,
         **{f"t{number}": turn_id for number, turn_id in enumerate(turn_ids)},
     )
     return {progress.turn_id: progress for progress in found}

@@ -21,20 +21,20 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, GatewayError
 from hermes.store import migrate
 from hermes.store.api import responses
-from hermes.store.db import Database, Tx
-from hermes.store.open import DEFAULT_MIGRATIONS, is_postgres, open_database
-from hermes.store.snapshot import (
+from hermes.store.copy.snapshot import (
     Digest,
     PostgresSnapshot,
     Row,
     Snapshot,
     SqliteSnapshot,
-    Table,
+    TableShape,
     connect,
     described,
     digest,
     tables_of,
 )
+from hermes.store.db import Database, Tx
+from hermes.store.open import DEFAULT_MIGRATIONS, is_postgres, open_database
 
 if TYPE_CHECKING:
     import psycopg
@@ -86,7 +86,7 @@ class _Part:
     """The tables of one migration family: in a file of their own on SQLite, together on PostgreSQL."""
 
     family: str
-    tables: list[Table]
+    tables: list[TableShape]
     source: Snapshot | None
     into: Database
     where: str
@@ -199,7 +199,7 @@ async def _prepare(part: _Part, main: _Part, *, replaces: bool) -> None:
     part.done = list(noted["done"])
 
 
-async def _copy_table(part: _Part, table: Table, show: Callable[[CopyProgress], None]) -> None:
+async def _copy_table(part: _Part, table: TableShape, show: Callable[[CopyProgress], None]) -> None:
     if table.name in part.done:
         return
     if part.source is None:  # no request was ever stored there
@@ -239,11 +239,11 @@ async def _chunks(rows: Iterator[Row]) -> AsyncIterator[Callable[[], list[Row]]]
         rows.close()  # type: ignore[attr-defined]  # a generator: its cursor ends with it
 
 
-def _count(source: Snapshot, table: Table) -> int:
+def _count(source: Snapshot, table: TableShape) -> int:
     return int(source.tx().value(f"SELECT COUNT(*) FROM {table.name}")) if source.has(table.name) else 0
 
 
-def _put(tx: Tx, table: Table, rows: Sequence[Row], note_key: str, note: str) -> None:
+def _put(tx: Tx, table: TableShape, rows: Sequence[Row], note_key: str, note: str) -> None:
     """Insert a chunk and note how far the copy has come."""
     width = len(table.columns)
     step = max(1, VALUES_PER_STATEMENT // width)
@@ -263,14 +263,14 @@ def _noted(tx: Tx, note_key: str) -> dict[str, Any] | None:
     return None if found is None else orjson.loads(found)
 
 
-def _first_full(tx: Tx, tables: Sequence[Table]) -> str:
+def _first_full(tx: Tx, tables: Sequence[TableShape]) -> str:
     for table in tables:
         if tx.value(f"SELECT 1 FROM {table.name} LIMIT 1") is not None:
             return table.name
     return ""
 
 
-def _empty(tx: Tx, tables: Sequence[Table], note_key: str) -> None:
+def _empty(tx: Tx, tables: Sequence[TableShape], note_key: str) -> None:
     for table in reversed(tables):
         tx.run(f"DELETE FROM {table.name}")
     _finish(tx, note_key)
@@ -283,7 +283,7 @@ def _finish(tx: Tx, note_key: str) -> None:
 # Comparing
 
 
-async def _compared(part: _Part, table: Table, show: Callable[[CopyProgress], None]) -> CopiedTable:
+async def _compared(part: _Part, table: TableShape, show: Callable[[CopyProgress], None]) -> CopiedTable:
     """Compare a table on both sides; one that differs is copied anew, once: its source changed since it was copied."""
     wanted, found = await asyncio.to_thread(_digests, part, table, show)
     if wanted != found:
@@ -300,7 +300,7 @@ async def _compared(part: _Part, table: Table, show: Callable[[CopyProgress], No
     return CopiedTable(table.name, found)
 
 
-def _digests(part: _Part, table: Table, show: Callable[[CopyProgress], None]) -> tuple[Digest, Digest]:
+def _digests(part: _Part, table: TableShape, show: Callable[[CopyProgress], None]) -> tuple[Digest, Digest]:
     wanted = digest(part.source.rows(table)) if part.source is not None else digest(iter(()))
     show(CopyProgress("compare", table.name, 0, wanted.rows))
     copy = open_snapshot(part.where)
@@ -312,7 +312,7 @@ def _digests(part: _Part, table: Table, show: Callable[[CopyProgress], None]) ->
     return wanted, found
 
 
-def _empty_table(tx: Tx, table: Table) -> None:
+def _empty_table(tx: Tx, table: TableShape) -> None:
     tx.run(f"DELETE FROM {table.name}")
 
 
@@ -328,13 +328,12 @@ def running_gateways(address: str) -> list[str]:
 @contextlib.contextmanager
 def refuse_running_gateways(address: str) -> Iterator[None]:
     """Hold the lock of a lone gateway for the block; raises GatewayError while gateways work on the database."""
-    from hermes.store.postgres import _HERE as SCHEMA_HASH
-    from hermes.store.postgres import OWNER_LOCK
+    from hermes.store.postgres import HERE, OWNER_LOCK
 
     with contextlib.closing(connect(address)) as connection:
         connection.autocommit = True
         connection.execute("SET idle_session_timeout = 0")
-        taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {SCHEMA_HASH})".encode()).fetchone()
+        taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {HERE})".encode()).fetchone()
         running = _running(connection)
         if running or taken is None or not taken[0]:
             who = f" ({', '.join(running)})" if running else ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
+from hermes.store.cluster.notifications import notify
 from hermes.store.db import Tx
-from hermes.store.notifications import notify
 
 KEPT_SECONDS = 120.0
 """How long a call stays, answered or not: longer than any caller waits."""

@@ -32,7 +32,7 @@ _MODULUS = 1 << 256
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableShape:
     """A table as the migrations make it. ``kinds`` are the declared types of its columns."""
 
     name: str
@@ -52,18 +52,18 @@ class Digest:
     checksum: str
 
 
-def tables_of(steps: Sequence[migrate.Migration]) -> list[Table]:
+def tables_of(steps: Sequence[migrate.Migration]) -> list[TableShape]:
     """List every table that these migrations make, in the order of their making."""
     found = []
     for kind, name, _sql, columns in schema_repair.expected(tuple(steps)):
         if kind == "table" and name != "meta":  # the database's own notes: its version, its repairs
             keys = sorted((column for column in columns if column.primary), key=lambda column: column.primary)
             names, kinds = (tuple(column.name for column in columns), tuple(column.type.upper() for column in columns))
-            found.append(Table(name, names, kinds, tuple(column.name for column in keys)))
+            found.append(TableShape(name, names, kinds, tuple(column.name for column in keys)))
     return found
 
 
-def fitted(table: Table, row: Row) -> Row:
+def fitted(table: TableShape, row: Row) -> Row:
     """Return the row as both databases hold it: each value of its declared type, text without NUL."""
     return tuple(_fit(value, kind) for value, kind in zip(row, table.kinds, strict=True))
 
@@ -104,12 +104,12 @@ class Snapshot(ABC):
     def has(self, table: str) -> bool: ...
 
     @abstractmethod
-    def raw_rows(self, table: Table, after: Sequence[Any]) -> Iterator[Row]: ...
+    def raw_rows(self, table: TableShape, after: Sequence[Any]) -> Iterator[Row]: ...
 
     @abstractmethod
     def close(self) -> None: ...
 
-    def rows(self, table: Table, after: Sequence[Any] = ()) -> Iterator[Row]:
+    def rows(self, table: TableShape, after: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows behind this key in the order of their keys, byte by byte; all without one."""
         if self.has(table.name):
             for row in self.raw_rows(table, after):
@@ -135,7 +135,7 @@ class SqliteSnapshot(Snapshot):
     def has(self, table: str) -> bool:
         return table in self._tables
 
-    def raw_rows(self, table: Table, after: Sequence[Any]) -> Iterator[Row]:
+    def raw_rows(self, table: TableShape, after: Sequence[Any]) -> Iterator[Row]:
         where = ""
         if after:
             where = f"WHERE ({', '.join(table.key)}) > ({', '.join('?' * len(table.key))})"
@@ -172,7 +172,7 @@ class PostgresSnapshot(Snapshot):
     def has(self, table: str) -> bool:
         return table in self._tables
 
-    def raw_rows(self, table: Table, after: Sequence[Any]) -> Iterator[Row]:
+    def raw_rows(self, table: TableShape, after: Sequence[Any]) -> Iterator[Row]:
         # Text is compared byte by byte, as SQLite does: the server's own order depends on its language.
         kinds = dict(zip(table.columns, table.kinds, strict=True))
         key = ", ".join(f'{name} COLLATE "C"' if kinds[name] == "TEXT" else name for name in table.key)

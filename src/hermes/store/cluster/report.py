@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hermes.store import migrate, nodes
+from hermes.store import migrate
+from hermes.store.cluster import nodes
+from hermes.store.cluster.nodes import Node, NodeState
 from hermes.store.db import Tx
-from hermes.store.nodes import Node, NodeState
 
 SHOWN_GONE_SECONDS = 3600.0
 """A node that is gone is shown for so long."""
@@ -19,7 +20,7 @@ def report(tx: Tx) -> dict[str, Any]:
     lanes, targets = _held(tx, "lanes"), _held(tx, "targets")
     turns = _counted(tx, "SELECT owner, COUNT(*) FROM lanes WHERE owner IS NOT NULL AND turn_id <> '' GROUP BY owner")
     duties = tx.all("SELECT key, owner, since FROM duties ORDER BY key", lambda *row: row)
-    found = [node for node in nodes.listed(tx) if _is_shown(node, now)]
+    found = [node for node in nodes.listed(tx) if _is_of_interest(node, now)]
     names = {node.id: node.name for node in found}
     return {
         "now": now,
@@ -79,7 +80,7 @@ def holds(tx: Tx, node_id: str) -> dict[str, int]:
     }
 
 
-def _is_shown(node: Node, now: float) -> bool:
+def _is_of_interest(node: Node, now: float) -> bool:
     return node.state not in (NodeState.GONE, NodeState.LEFT) or now - node.beat_at < SHOWN_GONE_SECONDS
 
 
