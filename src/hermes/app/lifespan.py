@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import hermes
 from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
-from hermes.app.wiring import GatewayOptions, StartupContext, Wiring
+from hermes.app.wiring import HAND_OVER_SECONDS, GatewayOptions, StartupContext, Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
@@ -38,7 +38,6 @@ SAY_AFTER_SECONDS = 1.0  # a command that works alone leaves sooner
 STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
-HAND_OVER_SECONDS = 0.4  # for turns, where another node goes on with them
 
 
 @asynccontextmanager
