@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
 
 import pytest
 
+from hermes.core.errors import ConfigError
 from hermes.core.keys import ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind
+from hermes.core.roles import PersonRole
 from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
+from hermes.store.db import Tx
+from hermes.store.open import open_database
 from tests.contract.store.servers import PostgresForTests
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
-from tests.integration.watching import SECONDS, all_turns, answered, inbox_states, until
+from tests.integration.watching import SECONDS, all_turns, answered, inbox_states, make, transcript, until
 
 ACCOUNT = Target("telegram", "7")
 
@@ -169,6 +175,86 @@ async def test_a_clock_that_is_an_hour_off_delays_nothing(
             telegram.user_says("again")
             await answered(telegram, "echo: again")
             await so(lambda: has_account(second))
+
+
+async def test_a_conversation_that_wrote_a_file_stays_with_its_node_and_says_when_it_moves(
+    start: Start, telegram: FakeTelegram, model: FakeModel, database_url: str
+) -> None:
+    async with start(HERMES_DATABASE_URL=database_url, folder="a", HERMES_NODE_NAME="anna") as first:
+        await so(lambda: has_account(first))
+        await make(first, 7, PersonRole.OWNER)
+        model.script([calls_tools(("write_file", {"path": "list.txt", "content": "milk"})), "Written."])
+        telegram.user_says("write it down")
+        await answered(telegram, "Written.")
+
+        def node_of_lane(tx: Tx) -> str:
+            return str(tx.value("SELECT node FROM lanes WHERE node <> ''"))
+
+        assert await first.db.read(node_of_lane) == "anna"
+        async with start(HERMES_DATABASE_URL=database_url, folder="b", HERMES_NODE_NAME="bert") as second:
+            await freeze(first)
+            await so(lambda: has_account(second))
+            telegram.user_says("and now?")
+            await telegram.wait_for(lambda: any(text.startswith("echo: ") for text in telegram.texts()), SECONDS)
+            [told] = [text for text in telegram.texts() if text.startswith("↪ ") and "moved from anna to bert" in text]
+            assert "Files and processes of anna are not here" in told
+            assert any("moved from anna to bert" in line.text for line in await transcript(second)), "the model knows"
+            telegram.user_says("once more")
+            await answered(telegram, "echo: once more")
+            assert len([text for text in telegram.texts() if text.startswith("↪ ")]) == 1
+
+
+def migrations_up_to(folder: Path, number: int, statement: str, *, min_reader: int | None) -> Path:
+    """The product's migrations, and one that a newer program would bring."""
+    folder.mkdir()
+    for entry in resources.files("hermes.store.migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            (folder / entry.name).write_text(entry.read_text("utf-8"), "utf-8")
+    first = f"-- min_reader: {min_reader}\n" if min_reader is not None else ""
+    (folder / f"{number:04d}_next.sql").write_text(f"{first}{statement};\n", "utf-8")
+    return folder
+
+
+async def migrate(url: str, folder: Path) -> None:
+    await (await open_database(url, migrations=folder)).close()
+
+
+async def test_a_node_works_beside_a_newer_schema_and_stands_down_when_it_is_too_old_for_it(
+    start: Start, telegram: FakeTelegram, database_url: str, tmp_path: Path
+) -> None:
+    async with start(HERMES_DATABASE_URL=database_url, folder="a") as old:
+        await so(lambda: state_of(old)[0] == Link.CONNECTED)
+        known = old.db.schema_version
+        expand = "ALTER TABLE turns ADD COLUMN mood TEXT NOT NULL DEFAULT ''"
+        await migrate(database_url, migrations_up_to(tmp_path / "expand", known + 1, expand, min_reader=None))
+        telegram.user_says("hello")
+        await answered(telegram, "echo: hello")
+        contract = "ALTER TABLE lanes ADD COLUMN mood TEXT NOT NULL DEFAULT ''"
+        await migrate(database_url, migrations_up_to(tmp_path / "next", known + 2, contract, min_reader=known + 2))
+        await so(lambda: any("takes no more work" in text for text in old.troubles))
+        await so(lambda: not has_account(old))
+        polls = telegram.polls
+        telegram.user_says("still there?")
+        await asyncio.sleep(1.5)  # it would poll within a second
+        assert telegram.polls <= polls + 1
+        assert telegram.texts().count("echo: still there?") == 0
+        assert old.lanes.running() == []
+    with pytest.raises(ConfigError, match="written by a newer Hermes"):
+        async with start(HERMES_DATABASE_URL=database_url, folder="a"):
+            pass
+
+
+async def test_a_drained_node_lives_on_without_work_and_takes_it_again(
+    start: Start, telegram: FakeTelegram, database_url: str
+) -> None:
+    async with start(HERMES_DATABASE_URL=database_url, folder="a") as only:
+        await so(lambda: state_of(only)[0] == Link.CONNECTED)
+        assert only.node is not None
+        await only.node.stand_down()
+        assert not has_account(only)
+        telegram.user_says("hello")
+        await only.node.stand_up()
+        await answered(telegram, "echo: hello")
 
 
 async def test_requests_of_the_api_are_answered_at_whichever_node_they_reach(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import hermes
 from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
-from hermes.app.wiring import GatewayOptions, StartupContext, Wiring
+from hermes.app.wiring import HAND_OVER_SECONDS, GatewayOptions, StartupContext, Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
@@ -38,7 +38,6 @@ SAY_AFTER_SECONDS = 1.0  # a command that works alone leaves sooner
 STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
-HAND_OVER_SECONDS = 0.4  # for turns, where another node goes on with them
 
 
 @asynccontextmanager
@@ -55,6 +54,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
             await db.write(_take_over, owner, now=ground.clock.now())
         else:
             stack.push_async_callback(node.leave)
+            await db.write(_free_unknown)
         is_alone = node is None or not node.has_others()
         for left in await db.read(tool_calls.leftover_processes, of_all=is_alone):  # of tools whose worker died
             if kill_group(left.process_group, left.process_started):
@@ -181,6 +181,12 @@ async def _end(tasks: list[asyncio.Task[None]]) -> None:
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, Exception):
             log.error("Background task failed", exc_info=result)
+
+
+def _free_unknown(tx: Tx) -> None:
+    """What belongs to no node, living or gone, was left by a gateway of before, or came with a copy of another store."""
+    claims.free_unknown(tx, "lanes")
+    claims.free_unknown(tx, "targets")
 
 
 def _take_over(tx: Tx, owner: str, *, now: float) -> None:

@@ -89,6 +89,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+HAND_OVER_SECONDS = 0.4  # for turns to finish, where another node can go on with them
+
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -199,6 +201,7 @@ class Wiring:
         self._ground.troubles.tells_for_all = lambda: node.duties.is_held("task:alerts")
         node.on_lapse(self._supervisor.lapse)
         node.on_change(self._look)
+        node.carry(self._hand_over, self._lanes.resume)
         node.wakeups.on("lane", self._lanes.hear)
         node.wakeups.on("target", self._hear_target)
         from hermes.services.cluster.services import ClusterServices  # only in a cluster
@@ -206,6 +209,11 @@ class Wiring:
         self._cluster = ClusterServices(
             node, self._db, self._bus, self._lanes, str(self._home), self._supervisor.status
         )
+
+    async def _hand_over(self) -> None:
+        """Let other nodes go on with what runs here: accounts at once, turns after a moment to finish."""
+        self._supervisor.lapse()
+        await self._lanes.drain(HAND_OVER_SECONDS)
 
     def _hear_target(self, target: str) -> None:
         if self._served is not None and self._served.has(target):
@@ -219,8 +227,10 @@ class Wiring:
     def background(self) -> dict[str, Run]:
         """What runs as long as the gateway does, by the names of its tasks."""
         of_cluster: dict[str, Run] = {}
-        if self._node is not None and self._cluster is not None:
-            of_cluster = {"duties": self._node.duties.keep, **self._cluster.background()}
+        if self._node is not None and self._setting.only is None:  # a command does nothing for all
+            of_cluster["duties"] = self._node.duties.keep
+        if self._cluster is not None:
+            of_cluster |= self._cluster.background()
         return {
             **of_cluster,
             "menus": self._menus.run,
@@ -445,6 +455,7 @@ class Wiring:
                 self._media,
                 VoiceReply(self._synthesizer, self._media, self._outbox_writer),
                 self._node.check if self._node is not None else None,
+                self._node.name if self._node is not None else "",
             )
         )
 
@@ -454,7 +465,8 @@ class Wiring:
         lanes = Lanes(self._db, self._runner, compose, self._config, self._clock, self._owner, self._outbox_writer)
         if self._node is not None:
             wakeups = self._node.wakeups
-            lanes.join(self._node.name, lambda lane: wakeups.send("lane", lane))
+            takes_any = self._setting.only is None or not self._node.has_others()
+            lanes.join(self._node.name, lambda lane: wakeups.send("lane", lane), takes_any=takes_any)
         return lanes
 
     @cached_property

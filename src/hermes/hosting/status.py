@@ -26,7 +26,7 @@ CONNECTING_SECONDS = 30.0
 HOUR_SECONDS = 3600.0
 MANY_RESTARTS = 3  # within an hour: something is wrong; fewer are only mentioned
 
-_FINE = frozenset({"connected", "off"})
+_FINE = frozenset({"connected", "elsewhere", "off"})
 _STANDS = {
     "conflict": "is used by another process",
     "broken": "keeps failing",

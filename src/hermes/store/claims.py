@@ -115,6 +115,19 @@ def free_of(tx: Tx, table: Table, *, owner: str) -> int:
     )
 
 
+def free_unknown(tx: Tx, table: Table) -> int:
+    """Free what belongs to no node: of a gateway of before there were nodes, or of a store that was copied here.
+
+    A node joins before it claims anything, so an owner without a row in ``nodes`` is dead.
+    """
+    return tx.run(
+        f"""
+        UPDATE {table} SET owner = NULL, token = token + 1, next_at = 0
+        WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = {table}.owner)
+        """  # noqa: S608
+    )
+
+
 def due(tx: Tx, table: Table, *, now: float, limit: int = 200) -> list[str]:
     """Free keys with work to do now, the longest waiting first."""
     return tx.all(

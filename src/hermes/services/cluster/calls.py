@@ -29,6 +29,8 @@ LOOK_SECONDS = 0.5
 MAX_BODY_BYTES = 256 * 1024
 FORGET_SECONDS = 60.0
 
+DRAIN = "node.drain"
+
 Json = dict[str, Any]
 CallHandler = Callable[[Json], Awaitable[Json]]
 

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -75,6 +75,9 @@ class ClusterNode:
         self._has_lapsed = False
         self._is_leaving = False
         self._is_too_old = False
+        self._hand_over: Callable[[], Awaitable[None]] = _nothing
+        self._take_up: Callable[[], None] = lambda: None
+        self._standing_down: asyncio.Task[None] | None = None
         self._seen_once = asyncio.Event()
         self._burying: dict[str, asyncio.Task[None]] = {}
         self._watching: asyncio.TimerHandle | None = None
@@ -125,6 +128,22 @@ class ClusterNode:
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"while": "draining", "reason": str(error)})
 
+    async def stand_down(self) -> None:
+        """Hand all work over to the other nodes, and live on without any."""
+        await self.drain()
+        await self._hand_over()
+
+    async def stand_up(self) -> None:
+        """Take work again."""
+        self.is_draining = False
+        await self._db.write(nodes.set_draining, self.id, is_draining=False)
+        self.duties.resume()
+        self._take_up()
+
+    def carry(self, hand_over: Callable[[], Awaitable[None]], take_up: Callable[[], None]) -> None:
+        """What hands the work of this node over while it lives on, and what takes up work again. Once, at the start."""
+        self._hand_over, self._take_up = hand_over, take_up
+
     async def leave(self) -> None:
         """Say goodbye, so that other nodes take over at once; then close the node's connection."""
         self._is_leaving = True
@@ -136,6 +155,8 @@ class ClusterNode:
                 await self._db.write(nodes.leave, self.id)
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})
+        if self._standing_down is not None:
+            self._standing_down.cancel()
         for task in list(self._burying.values()):
             task.cancel()
         await self._connection.close(CLOSE_SECONDS)
@@ -182,6 +203,7 @@ class ClusterNode:
                 task.add_done_callback(partial(self._has_buried, node.id))
         if view.min_reader > self._node.schema_version and not self._is_too_old:
             self._is_too_old = True
+            self._standing_down = asyncio.create_task(self.stand_down(), name="stand down")
             self._on_trouble(
                 f"The database needs schema {view.min_reader}, and the node {self.name} knows"
                 f" {self._node.schema_version} at most. It takes no more work. Update Hermes there, then restart it."
@@ -222,6 +244,10 @@ class ClusterNode:
             how = "said goodbye" if node.state == NodeState.LEFT else "was not heard of"
             log.warning("Node buried", extra={"node": node.name, "reason": how, **freed})
             self._changed()
+
+
+async def _nothing() -> None:
+    """Before any work is taken."""
 
 
 def name_of(home: Path, chosen: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from hermes.services.cluster.calls import NodeCalls
+from hermes.services.cluster.calls import DRAIN, Json, NodeCalls
 from hermes.services.cluster.facts import NodeFacts
 from hermes.services.cluster.node import ClusterNode
 from hermes.services.cluster.progress import TurnFollower, TurnRecorder
@@ -30,6 +30,7 @@ class ClusterServices:
         home: str,
         accounts: Callable[[], Sequence[Mapping[str, Any]]],
     ) -> None:
+        self._node = node
         self.calls = NodeCalls(db, node.id)
         self._turns = RemoteTurns(db, self.calls, lanes, node.id)
         self._recorder = TurnRecorder(db, bus, node.id)
@@ -37,10 +38,16 @@ class ClusterServices:
         self._facts = NodeFacts(db, node.id, home, accounts)
         self.calls.add(self._turns.handlers())
         self.calls.add(self._recorder.handlers())
+        self.calls.add({DRAIN: self._drain})
         lanes.elsewhere = self._turns
         kinds: tuple[Kind, ...] = ("call", "answer", "turn", "lane", "node")
         for kind in kinds:
             node.wakeups.on(kind, self._hears(kind))
+
+    async def _drain(self, body: Json) -> Json:
+        """``{undo?}``: hand all work over to the other nodes and live on without any; or take work again."""
+        await (self._node.stand_up() if body.get("undo") else self._node.stand_down())
+        return {}
 
     def _hears(self, kind: Kind) -> Callable[[str], None]:
         def hear(key: str) -> None:

@@ -104,6 +104,7 @@ class Lanes:
     ) -> None:
         self._db = db
         self._node = ""
+        self._takes_any = True
         self._wake_elsewhere: Callable[[str], None] | None = None
         self._outbox_writer = outbox_writer
         self._runner = runner
@@ -116,10 +117,14 @@ class Lanes:
         self._is_draining = False
         self._interrupted = 0
 
-    def join(self, node: str, wake_elsewhere: Callable[[str], None]) -> None:
-        """Be one node, of this name, among others. ``wake_elsewhere`` wakes them for a lane that is not served here."""
+    def join(self, node: str, wake_elsewhere: Callable[[str], None], *, takes_any: bool = True) -> None:
+        """Be one node, of this name, among others. ``wake_elsewhere`` wakes them for a lane that is not served here.
+
+        ``takes_any`` False: only what is asked for here is served, and nothing that waits for any node.
+        """
         self._node = node
         self._wake_elsewhere = wake_elsewhere
+        self._takes_any = takes_any
 
     @property
     def interrupted(self) -> int:
@@ -144,7 +149,7 @@ class Lanes:
 
     def hear(self, lane: str) -> None:
         """Another node has work in this lane for whoever may have it."""
-        if not self._is_draining:
+        if not self._is_draining and self._takes_any:
             self._start(lane)
 
     def begin_within(self, tx: Tx, lane: str, *, now: float) -> BegunTurn | None:
@@ -252,6 +257,8 @@ class Lanes:
     async def look(self) -> None:
         """Serve what is due and free now."""
         now = self._clock.now()
+        if not self._takes_any:
+            return
         if self._node:
             found = await self._db.read(lanes.due, now=now, node=self._node)
         else:
@@ -274,6 +281,10 @@ class Lanes:
                 active.task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=2)
+
+    def resume(self) -> None:
+        """Take work again after a drain."""
+        self._is_draining = False
 
     # Serving one lane
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes.store import migrate
 from hermes.store.cluster import nodes
-from hermes.store.cluster.nodes import Node, NodeState
+from hermes.store.cluster.nodes import NodeRow, NodeState
 from hermes.store.db import Tx
 
 SHOWN_GONE_SECONDS = 3600.0
@@ -63,7 +63,7 @@ def report(tx: Tx) -> dict[str, Any]:
     }
 
 
-def find(tx: Tx, word: str) -> list[Node]:
+def find(tx: Tx, word: str) -> list[NodeRow]:
     """The living nodes of this name, or whose id begins so."""
     living = [node for node in nodes.listed(tx) if node.state in (NodeState.LIVING, NodeState.DRAINING)]
     return [node for node in living if node.name == word] or [
@@ -80,11 +80,11 @@ def holds(tx: Tx, node_id: str) -> dict[str, int]:
     }
 
 
-def _is_of_interest(node: Node, now: float) -> bool:
+def _is_of_interest(node: NodeRow, now: float) -> bool:
     return node.state not in (NodeState.GONE, NodeState.LEFT) or now - node.beat_at < SHOWN_GONE_SECONDS
 
 
-def _state(node: Node, now: float) -> str:
+def _state(node: NodeRow, now: float) -> str:
     if node.state in (NodeState.LIVING, NodeState.DRAINING) and node.lease_until <= now:
         return "silent"  # its lease has run out; another node sets it to gone in a moment
     return node.state

@@ -103,9 +103,14 @@ def insert(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, state: Ca
     )
 
 
-def start(tx: Tx, held: Claim, call_id: str, *, now: float) -> str:
-    """Commit that the side effect may happen from now on. Returns the role that the turn's person has now, if any."""
+def start(tx: Tx, held: Claim, call_id: str, *, now: float, node: str = "") -> str:
+    """Commit that the side effect may happen from now on. Returns the role that the turn's person has now, if any.
+
+    ``node`` is the node on whose files or processes the lane depends from now on; '' leaves that as it is.
+    """
     lanes.must_hold(tx, held)
+    if node:
+        lanes.depend_on(tx, held.key, node)
     tx.run("UPDATE tool_calls SET state = 'started', started_at = :now WHERE id = :id", id=call_id, now=now)
     role = tx.value(
         """

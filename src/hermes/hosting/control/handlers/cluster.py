@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.core.errors import GatewayError
 from hermes.hosting.control.server import Handler, Reply
-from hermes.store.cluster import nodes, report
-from hermes.store.cluster.nodes import Node
 from hermes.store.db import Database
+from hermes.store.ids import new_id
+
+if TYPE_CHECKING:
+    from hermes.store.cluster.nodes import NodeRow
 
 DRAIN_SECONDS = 30.0
 LOOK_SECONDS = 0.2
@@ -28,6 +30,8 @@ class ClusterVerbs:
         """Every node with its lease, accounts and lanes, and what waits."""
         if self._db.dialect.name != "postgres":
             return {"is_cluster": False, "text": ALONE, "nodes": []}
+        from hermes.store.cluster import report  # only in a cluster
+
         return {"is_cluster": True, **await self._db.read(report.report)}
 
     async def drain(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -35,13 +39,17 @@ class ClusterVerbs:
         if self._db.dialect.name != "postgres":
             raise GatewayError(ALONE)
         node, undo = await self._node(str(args.get("node") or "")), bool(args.get("undo"))
-        if not await self._db.write(nodes.set_draining, node.id, is_draining=not undo):
-            raise GatewayError(f"{node.name} is gone. Look: hermes cluster status")
+        from hermes.services.cluster.calls import DRAIN, NodeCalls
+
+        calls = NodeCalls(self._db, new_id("cmd"))
+        await calls.ask(node.id, DRAIN, {"undo": undo}, seconds=DRAIN_SECONDS)
         seconds = 0.0 if undo else min(float(args.get("wait_seconds") or 0.0), DRAIN_SECONDS)
         left = await self._emptied(node.id, seconds)
         return {"node": node.name, "id": node.id, "is_draining": not undo, "left": left}
 
-    async def _node(self, word: str) -> Node:
+    async def _node(self, word: str) -> NodeRow:
+        from hermes.store.cluster import report
+
         found = await self._db.read(report.find, word)
         if len(found) == 1:
             return found[0]
@@ -51,6 +59,8 @@ class ClusterVerbs:
         raise GatewayError(f"No living node is called {word[:60]!r}. Look: hermes cluster status")
 
     async def _emptied(self, node_id: str, seconds: float) -> dict[str, int]:
+        from hermes.store.cluster import report
+
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while True:
