@@ -184,7 +184,7 @@ async def _end(tasks: list[asyncio.Task[None]]) -> None:
 
 
 def _free_unknown(tx: Tx) -> None:
-    """What belongs to no node, living or gone, was left by a gateway of before, or came with a copy of another store."""
+    """What belongs to no node was left by a gateway of before there were nodes, or came with a copy of a store."""
     claims.free_unknown(tx, "lanes")
     claims.free_unknown(tx, "targets")
 

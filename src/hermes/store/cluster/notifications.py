@@ -6,7 +6,7 @@ from typing import Literal
 
 from hermes.store.db import Tx
 
-Kind = Literal["lane", "target", "call", "answer", "turn", "node", "duty"]
+Kind = Literal["lane", "target", "call", "answer", "turn", "node", "duty", "pairing"]
 CHANNEL = "hermes"
 MAX_ID_BYTES = 7000  # PostgreSQL refuses a payload of 8,000 bytes
 
