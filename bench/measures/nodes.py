@@ -194,7 +194,7 @@ _TARGET = "replace(%(target)s, 'CHAT', c::text)"
 _OLD = "%(now)s - 86400.0 * (1 + c %% 10)"
 _SEED = (
     f"INSERT INTO sessions (id, key, seq, created_at, updated_at) SELECT 's_' || c, {_LANE}, 2, {_OLD},"
-    f" CASE WHEN c %% 100 = 0 THEN %(now)s ELSE {_OLD} END FROM CHATS",
+    " %(now)s FROM CHATS",  # used a moment ago: a session that was quiet for long would be renewed
     f"INSERT INTO lanes (key, seq, token, session_id) SELECT {_LANE}, 1, 1, 's_' || c FROM CHATS",
     "INSERT INTO transcript (session_id, seq, turn_id, kind, body, at)"
     f" SELECT 's_' || c, 1, 't_' || c, 'message', %(asked)s, {_OLD} FROM CHATS",

@@ -17,17 +17,18 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from hermes.core.messages import Attachment, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.store import outbox, outbox_files
-from hermes.store.cluster import files
-from hermes.store.cluster.files import StoredFile
 from hermes.store.db import Database
 from hermes.store.home import make_private_folder
 from hermes.store.ids import time_of
 from hermes.store.outbox import OutboxState
+
+if TYPE_CHECKING:
+    from hermes.store.cluster.files import StoredFile
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +100,15 @@ class Spool:
 
     def limit(self, most: int) -> int:
         """How large a file may be whose platform takes ``most`` bytes."""
-        return min(most, files.MAX_FILE_BYTES) if self.is_shared else most
+        if not self.is_shared:
+            return most
+        from hermes.store.cluster import files  # only in a cluster
+
+        return min(most, files.MAX_FILE_BYTES)
 
     async def _share(self, path: Path, name: str) -> None:
+        from hermes.store.cluster import files
+
         size = (await asyncio.to_thread(path.stat)).st_size
         if await self._db.read(files.used_bytes) + size > files.MAX_ALL_BYTES:
             # This node can still send it; another would say that it cannot be read.
@@ -113,7 +120,7 @@ class Spool:
                 whole.update(piece)
                 await self._db.alone(files.put_chunk, path.name, number, piece)
                 number += 1
-        await self._db.alone(files.complete, StoredFile(path.name, name, size, whole.hexdigest(), 0.0), number)
+        await self._db.alone(files.complete, files.StoredFile(path.name, name, size, whole.hexdigest(), 0.0), number)
 
     async def bring(self, message: OutboundMessage) -> OutboundMessage:
         """Have the files of a message in this node's own spool; the message with their paths.
@@ -131,6 +138,8 @@ class Spool:
         name = os.path.basename(attachment.path)
         if not _NAME.fullmatch(name) or await asyncio.to_thread(os.path.exists, attachment.path):
             return attachment
+        from hermes.store.cluster import files
+
         place = self._folder / name
         if not await asyncio.to_thread(place.exists):
             stored = await self._db.read(files.get, name)
@@ -140,6 +149,8 @@ class Spool:
 
     async def _fetch(self, stored: StoredFile, place: Path) -> bool:
         """Write a stored file into the spool; False for one that is not whole."""
+        from hermes.store.cluster import files
+
         await asyncio.to_thread(make_private_folder, self._folder)
         half = place.with_name(f"{place.name}.half")
         whole, number = hashlib.sha256(), 0
@@ -170,6 +181,8 @@ class Spool:
         await self._db.alone(outbox_files.sweep)
 
     async def _sweep_shared(self, now: float) -> None:
+        from hermes.store.cluster import files
+
         names = {name: name.partition("+")[0] for name in await self._db.read(files.ids)}
         rows = await self._db.read(outbox.states, list(names.values())) if names else {}
         for name, row_id in names.items():

@@ -21,7 +21,6 @@ from hermes.core.target_names import NAMED, recipients
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
-from hermes.hosting.control.handlers.cluster import ClusterVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.handlers.say import SayHandler
 from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
@@ -50,13 +49,14 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
             gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
         ).mapping(),
         **ChatVerbs(gateway).mapping(),
-        **ClusterVerbs(gateway.db).mapping(),
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,
         "config.reload": live.reload,
         "outbox.retry": live.retry,
         "model.ready": live.model_ready,
+        "cluster.status": live.cluster_status,
+        "cluster.drain": live.cluster_drain,
     }
 
 
@@ -72,6 +72,16 @@ class _Live:
 
     async def status(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return await self._gateway.status()
+
+    async def cluster_status(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        from hermes.hosting.control.handlers.cluster import ClusterVerbs  # not at every start
+
+        return await ClusterVerbs(self._gateway.db).status(args, reply)
+
+    async def cluster_drain(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        from hermes.hosting.control.handlers.cluster import ClusterVerbs
+
+        return await ClusterVerbs(self._gateway.db).drain(args, reply)
 
     async def reload(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """Read the configuration now: when this answers, what was written before counts."""
