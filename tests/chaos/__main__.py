@@ -13,7 +13,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, damages, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
+from tests.chaos import (
+    api_kills,
+    cluster_series,
+    damages,
+    duplicates,
+    faults,
+    pacing,
+    reconnects,
+    store_troubles,
+    tool_kills,
+)
 from tests.chaos.kills import Series, kill_again_and_again
 from tests.chaos.ledger import Kill
 from tests.chaos.platform_kills import (
@@ -181,6 +191,9 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "discord": kill_over_discord,
     "weixin": kill_over_weixin,
     "whatsapp": kill_over_whatsapp,
+    "cluster": cluster_series.kill_nodes,
+    "cluster-restarts": cluster_series.restart_nodes,
+    "cluster-troubles": cluster_series.trouble_nodes,
 }
 
 
