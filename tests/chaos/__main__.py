@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import figures
 from tests.chaos import (
     api_kills,
+    cluster_series,
     damages,
     duplicates,
     faults,
@@ -199,6 +200,9 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "discord": kill_over_discord,
     "weixin": kill_over_weixin,
     "whatsapp": kill_over_whatsapp,
+    "cluster": cluster_series.kill_nodes,
+    "cluster-restarts": cluster_series.restart_nodes,
+    "cluster-troubles": cluster_series.trouble_nodes,
 }
 
 

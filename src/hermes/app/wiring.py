@@ -207,7 +207,14 @@ class Wiring:
         from hermes.services.cluster.services import ClusterServices  # only in a cluster
 
         self._cluster = ClusterServices(
-            node, self._db, self._bus, self._lanes, str(self._home), self._supervisor.status, self._pairings
+            node,
+            self._db,
+            self._bus,
+            self._lanes,
+            str(self._home),
+            self._supervisor.status,
+            self._pairings,
+            self.terminals,
         )
 
     async def _hand_over(self) -> None:

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from hermes.agent.backends import bubblewrap, cgroups, docker, environment, landlock, network, ssh
 from hermes.agent.backends.base import Backend, BackendName, Bounds, CommandSpec, Running
@@ -77,11 +77,22 @@ class _BackgroundCommand:
     over: asyncio.Task[None] | None = None
 
 
+class ProcessesElsewhere(Protocol):
+    """Background commands of other nodes."""
+
+    async def read(self, process: Process, offset: int, count: int) -> tuple[bytes, int]: ...
+    async def wait(self, process: Process, seconds: float) -> None: ...
+    async def kill(self, process: Process) -> None: ...
+
+
 class Terminals:
     """Run the commands of the terminal tools; ``more_variables`` names what skills need.
 
     Whatever it started has ended when ``close`` returns; if this process dies, what it started ends by itself.
+    ``elsewhere`` reaches the commands of other nodes; None where there are none.
     """
+
+    elsewhere: ProcessesElsewhere | None = None
 
     def __init__(
         self,
@@ -328,17 +339,30 @@ class Terminals:
         job = self._jobs.get(process.id)
         if job is not None:
             return await job.output.read(offset, count), job.output.size
+        if self._is_elsewhere(process) and self.elsewhere is not None:
+            return await self.elsewhere.read(process, offset, count)
         path = self._home / OUTPUTS / process.log
         return await asyncio.to_thread(lambda: (read_file(path, offset, count), _size(path)))
+
+    def node_of(self, process: Process) -> str:
+        """The node that a process belongs to; '' for this one."""
+        return process.host if self.elsewhere is not None and self._is_elsewhere(process) else ""
+
+    def _is_elsewhere(self, process: Process) -> bool:
+        return process.host != self._host
 
     async def wait(self, process: Process, seconds: float) -> None:
         """Wait until the process ends, at most ``seconds``."""
         job = self._jobs.get(process.id)
         if job is not None and job.over is not None:
             await asyncio.wait({job.over}, timeout=seconds)
+        elif process.is_running and self._is_elsewhere(process) and self.elsewhere is not None:
+            await self.elsewhere.wait(process, seconds)
 
     async def kill(self, process: Process) -> None:
         job = self._jobs.get(process.id)
+        if job is None and self._is_elsewhere(process) and self.elsewhere is not None:
+            return await self.elsewhere.kill(process)
         if job is None or job.over is None:
             raise ToolError(f"{process.id} does not run here any more.")
         await to_the_end(job.running.end())

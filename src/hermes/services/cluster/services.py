@@ -8,10 +8,12 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from hermes.agent.backends.terminals import Terminals
 from hermes.core.errors import StoreIsDownError
 from hermes.services.cluster.calls import DRAIN, Json, NodeCalls
 from hermes.services.cluster.facts import NodeFacts
 from hermes.services.cluster.node import ClusterNode
+from hermes.services.cluster.processes import RemoteProcesses
 from hermes.services.cluster.progress import TurnFollower, TurnRecorder
 from hermes.services.cluster.turns import RemoteTurns
 from hermes.services.events import EventBus
@@ -40,6 +42,7 @@ class ClusterServices:
         home: str,
         accounts: Callable[[], Sequence[Mapping[str, Any]]],
         pairings: Pairings,
+        terminals: Terminals,
     ) -> None:
         self._node = node
         self.calls = NodeCalls(db, node.id)
@@ -51,6 +54,9 @@ class ClusterServices:
         self.calls.add(self._recorder.handlers())
         self.calls.add({DRAIN: self._drain})
         lanes.elsewhere = self._turns
+        processes = RemoteProcesses(db, self.calls, node, terminals)
+        self.calls.add(processes.handlers())
+        terminals.elsewhere = processes
         self._pairings = pairings
         self._pairing_news = asyncio.Event()
         pairings.on_change = lambda: node.wakeups.send("pairing", "")
