@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import GatewayError
+from hermes.core.roles import PersonRole
 from hermes.hosting.control.handlers.cluster import ClusterVerbs
 from hermes.hosting.control.server import Reply
 from hermes.services.approvals import AnswerOutcome
@@ -16,13 +18,13 @@ from hermes.services.gateway import Gateway
 from hermes.store import approvals
 from hermes.store.cluster import files
 from tests.contract.store.servers import PostgresForTests
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 from tests.integration.test_approvals import ask, dangers, has_asked
 from tests.integration.test_cluster import freeze, has_account, so
 from tests.integration.test_pairing import ANA, code_of
-from tests.integration.watching import SECONDS, answered, until
+from tests.integration.watching import SECONDS, answered, make, results, until
 
 NO_REPLY: Reply = None  # type: ignore[assignment]  # these verbs tell nothing on the way
 
@@ -135,3 +137,30 @@ async def test_gateway_on_a_file_says_that_it_is_alone(start: Start) -> None:
         assert (told["is_cluster"], told["nodes"]) == (False, [])
         with pytest.raises(GatewayError, match="HERMES_DATABASE_URL"):
             await ClusterVerbs(gateway.db).drain({"node": "x"}, NO_REPLY)
+
+
+async def test_background_command_of_a_drained_node_is_read_and_ended_from_the_node_that_took_over(
+    start: Start, telegram: FakeTelegram, model: FakeModel, database_url: str
+) -> None:
+    async with start(HERMES_DATABASE_URL=database_url, folder="a") as first:
+        await so(lambda: has_account(first))
+        async with start(HERMES_DATABASE_URL=database_url, folder="b") as second:
+            assert first.node is not None
+            await make(first, 7, PersonRole.OWNER)
+            command = {"command": "echo from the first node; sleep 300", "background": True}
+            model.script([calls_tools(("terminal", command)), "Started."])
+            telegram.user_says("start it")
+            await answered(telegram, "Started.")
+            [told] = results(model)
+            process_id = re.search(r"p_\w+", told)
+            assert process_id is not None, told
+            await ClusterVerbs(second.db).drain({"node": first.node.name, "wait_seconds": 20}, NO_REPLY)
+            await so(lambda: has_account(second))
+            calls = [("process", {"action": "list"}), ("process", {"action": "kill", "id": process_id[0]})]
+            model.script([calls_tools(*calls), "Ended."])
+            telegram.user_says("end it")
+            await answered(telegram, "Ended.")
+            listed, killed = results(model)[-2:]
+            assert f"on node {first.node.name}" in listed
+            assert "from the first node" in killed
+            assert "running" not in killed

@@ -362,7 +362,8 @@ class Terminals:
     async def kill(self, process: Process) -> None:
         job = self._jobs.get(process.id)
         if job is None and self._is_elsewhere(process) and self.elsewhere is not None:
-            return await self.elsewhere.kill(process)
+            await self.elsewhere.kill(process)
+            return
         if job is None or job.over is None:
             raise ToolError(f"{process.id} does not run here any more.")
         await to_the_end(job.running.end())
