@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import re
 import shutil
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +169,27 @@ async def test_background_command_of_a_drained_node_is_read_and_ended_from_the_n
             assert f"on node {first.node.name}" in listed
             assert "from the first node" in killed
             assert "running" not in killed
+
+
+async def test_commands_of_a_machine_without_a_gateway_show_and_drain_the_nodes(
+    start: Start, database_url: str, tmp_path: Path
+) -> None:
+    async with start(HERMES_DATABASE_URL=database_url, folder="a", HERMES_NODE_NAME="box-1") as gateway:
+        await so(lambda: has_account(gateway))
+        home = tmp_path / "elsewhere"
+
+        async def hermes(*words: str) -> str:
+            environ = {**os.environ, "HERMES_HOME": str(home), "HERMES_DATABASE_URL": database_url}
+            command = [sys.executable, "-m", "hermes", *words]
+            process = await asyncio.create_subprocess_exec(*command, env=environ, stdout=PIPE, stderr=PIPE)
+            said, complaint = await asyncio.wait_for(process.communicate(), 60)
+            assert process.returncode == 0, complaint
+            return said.decode()
+
+        shown = await hermes("cluster", "status")
+        assert shown.startswith("box-1      living, up ")
+        assert "telegram" in shown
+        assert "has nothing in hand" in await hermes("cluster", "drain", "box-1")
+        assert "takes work again" in await hermes("cluster", "drain", "box-1", "--undo")
+        [node] = json.loads(await hermes("cluster", "status", "--json"))["nodes"]
+        assert (node["name"], node["state"]) == ("box-1", "living")

@@ -16,7 +16,7 @@ from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
 
-TELL_SECONDS = 5.0
+TELL_SECONDS = 2.0
 MAX_REASON_CHARS = 200
 
 
