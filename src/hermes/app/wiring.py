@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import field
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+PAIRINGS_SECONDS = 5.0
 HAND_OVER_SECONDS = 0.4  # for turns to finish, where another node can go on with them
 
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -203,6 +205,12 @@ class Wiring:
         node.wakeups.on("lane", self._lanes.hear)
         node.wakeups.on("target", self._hear_target)
 
+    async def _follow_pairings(self) -> None:
+        """Know whom another node let in."""
+        while True:
+            await asyncio.sleep(PAIRINGS_SECONDS)
+            await _unless_down(self._pairings.load)
+
     async def _hand_over(self) -> None:
         """Let other nodes go on with what runs here: accounts at once, turns after a moment to finish."""
         self._supervisor.lapse()
@@ -222,6 +230,7 @@ class Wiring:
         of_cluster: dict[str, Run] = {}
         if self._node is not None and self._setting.only is None:  # a command does nothing for all
             of_cluster["duties"] = self._node.duties.keep
+            of_cluster["pairings"] = self._follow_pairings
         return {
             **of_cluster,
             "menus": self._menus.run,
