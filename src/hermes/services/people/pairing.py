@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -108,7 +109,11 @@ class Pairings:
         self._cards = Quota(rules.MAX_CARDS, rules.LIVE_SECONDS)
 
     async def load(self) -> None:
-        """Once, before the first message is judged."""
+        """Before the first message is judged; in a cluster again and again, as other nodes let people in too."""
+        if self._db.dialect.name == "postgres" and not self._secret:
+            # A code that one node gave is a code at every node.
+            own = await asyncio.to_thread(own_secret, self._home / SECRET_FILE)
+            self._secret = bytes.fromhex(await self._db.write(pairings.shared_secret, own.hex()))
         self._approved = await self._db.read(pairings.approved)
 
     def is_paired(self, platform: str, user_id: str) -> bool:
