@@ -128,7 +128,7 @@ class Cluster:
             await asyncio.sleep(self.chance.uniform(0.5, 1.5) * pause_seconds)
 
     def say(self, platform: str, chat: int, text: str) -> None:
-        self.said[platform].append(Said(chat, f"say {text}", len(self.kills)))
+        self.said[platform].append(Said(chat, f"say {text}", max(0, len(self.kills) - 1)))
         self._fake(platform).user_says(f"say {text}", chat=chat)
 
     def ask(self, text: str) -> None:

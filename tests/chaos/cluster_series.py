@@ -51,8 +51,8 @@ async def _play(
                 for number, accident in enumerate(accidents):
                     await cluster.befall(accident, cluster.nodes[number % count])
                     if (number + 1) % 10 == 0:
-                        progress = f"{number + 1} of {len(accidents)} accidents, {len(cluster.wrong)} wrong"
-                        print(f"{count} nodes: {progress}", flush=True)
+                        progress = f"{number + 1} of {len(accidents)} accidents, {cluster.stuck} stuck"
+                        print(f"{count} nodes: {progress}, second pollers: {cluster.second_pollers}", flush=True)
             doubled = cluster.double_turns()
     for line in cluster.wrong:
         print(line)

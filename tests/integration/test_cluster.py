@@ -244,6 +244,34 @@ async def test_a_node_works_beside_a_newer_schema_and_stands_down_when_it_is_too
             pass
 
 
+async def test_a_stranger_who_asked_at_one_node_is_let_in_at_another_and_heard_at_the_first(
+    start: Start, telegram: FakeTelegram, database_url: str
+) -> None:
+    async with (
+        start(HERMES_DATABASE_URL=database_url, folder="a") as first,
+        start(HERMES_DATABASE_URL=database_url, folder="b") as second,
+    ):
+        await so(lambda: has_account(first) or has_account(second))
+        other = second if has_account(first) else first
+        telegram.private_chat(666, "Eve")
+        telegram.user_says("hello?", chat=666, user=666, name="Eve")
+
+        async def has_asked() -> bool:
+            return bool(await other.pairings.waiting())
+
+        await until(has_asked)
+        [asked] = await other.pairings.waiting()
+        await telegram.wait_for(lambda: any(asked.code in text for text in telegram.texts()), SECONDS)
+        await other.pairings.approve("telegram", asked.code, by="local")
+
+        async def is_heard() -> bool:
+            telegram.user_says("me again", chat=666, user=666, name="Eve")
+            await asyncio.sleep(0.5)
+            return "echo: me again" in telegram.texts()
+
+        await until(is_heard)
+
+
 async def test_a_drained_node_lives_on_without_work_and_takes_it_again(
     start: Start, telegram: FakeTelegram, database_url: str
 ) -> None:

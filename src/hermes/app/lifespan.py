@@ -47,9 +47,9 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
     async with AsyncExitStack() as stack:
         stack.callback((await _own(setting)).release)
         ground = StartupContext(setting)
-        owner = new_id("inc")
-        db, node = await _open_store(ground, owner)
+        db, node = await _open_store(ground)
         stack.push_async_callback(db.close)
+        owner = node.id if node is not None else new_id("inc")
         if node is None:
             await db.write(_take_over, owner, now=ground.clock.now())
         else:
@@ -85,7 +85,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         finally:
             # Stop intake, let turns finish or leave them for the next process, send what is in flight.
             await gateway.supervisor.stop_intake()
-            if node is not None and node.has_others():
+            if node is not None and (node.is_gone or node.has_others()):
                 await _hand_over(gateway, node)
             else:
                 await gateway.actions.close()
@@ -122,8 +122,8 @@ async def _own(setting: GatewayOptions) -> locks.Lock:
     return lock
 
 
-async def _open_store(ground: StartupContext, owner: str) -> tuple[Database, ClusterNode | None]:
-    """Open the database; on PostgreSQL, join its nodes under the id ``owner``.
+async def _open_store(ground: StartupContext) -> tuple[Database, ClusterNode | None]:
+    """Open the database; on PostgreSQL, join its nodes.
 
     A server that comes up after us is waited for: nothing is lost meanwhile.
     """
@@ -136,7 +136,7 @@ async def _open_store(ground: StartupContext, owner: str) -> tuple[Database, Clu
                 limits=setting.store_limits,
             )
             try:
-                return db, await _join(ground, db, owner) if db.dialect.name == "postgres" else None
+                return db, await _join(ground, db) if db.dialect.name == "postgres" else None
             except BaseException:
                 await db.close()
                 raise
@@ -146,13 +146,13 @@ async def _open_store(ground: StartupContext, owner: str) -> tuple[Database, Clu
             await asyncio.sleep(STORE_RETRY_SECONDS)
 
 
-async def _join(ground: StartupContext, db: Database, node_id: str) -> ClusterNode:
+async def _join(ground: StartupContext, db: Database) -> ClusterNode:
     from hermes.services.cluster import node as cluster  # only where there may be others
 
     setting = ground.setting
     row = cluster.describe_this(
         setting.home,
-        node_id,
+        new_id("inc"),
         name=ground.config().node_name,
         version=hermes.__version__,
         schema_version=db.schema_version,
@@ -166,8 +166,7 @@ async def _join(ground: StartupContext, db: Database, node_id: str) -> ClusterNo
     )
     try:
         await node.join(setting.store_limits.own_seconds)
-        if before := cluster.predecessor(setting.home):
-            await db.write(cluster.end_predecessor, before, row.host)
+        await node.succeed(cluster.predecessor(setting.home))
         await asyncio.to_thread(cluster.remember, setting.home, row)
     except BaseException:
         await node.leave()

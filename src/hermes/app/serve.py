@@ -88,7 +88,8 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         reloading = asyncio.create_task(_reload_on_request(gateway, options), name="reload")
         stack.callback(reloading.cancel)
         code = await options.stop.wait()
-        await say_goodbye(gateway)
+        if gateway.node is None or not gateway.node.has_others():  # another node goes on with what runs
+            await say_goodbye(gateway)
     # Write down for whoever asked for the end how many turns it interrupted.
     if gateway.lanes.interrupted:
         log.info("Turns interrupted", extra={"count": gateway.lanes.interrupted})

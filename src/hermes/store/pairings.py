@@ -37,12 +37,6 @@ class Pairing:
 COLUMNS = "platform, user_id, account, chat, name, state, asked_at, decided_at, decided_by, language"
 
 
-def shared_secret(tx: Tx, own: bytes) -> bytes:
-    """The secret that codes are made from, the same at every node of a database; ``own`` where there is none yet."""
-    tx.run("INSERT INTO meta (key, value) VALUES ('pairing.secret', :own) ON CONFLICT (key) DO NOTHING", own=own.hex())
-    return bytes.fromhex(str(tx.value("SELECT value FROM meta WHERE key = 'pairing.secret'")))
-
-
 def get(tx: Tx, platform: str, user_id: str) -> Pairing | None:
     return tx.one(
         f"SELECT {COLUMNS} FROM pairings WHERE platform = :platform AND user_id = :user_id",  # noqa: S608
@@ -246,3 +240,9 @@ def forget_strangers(tx: Tx, *, before: float) -> int:
             seq=seq,
         )
     return events + len(told)
+
+
+def shared_secret(tx: Tx, own: str) -> str:
+    """The secret of the codes that all nodes of a cluster give: the first one's own."""
+    tx.run("INSERT INTO meta (key, value) VALUES ('pairing.secret', :own) ON CONFLICT (key) DO NOTHING", own=own)
+    return str(tx.value("SELECT value FROM meta WHERE key = 'pairing.secret'"))

@@ -27,6 +27,7 @@ WATCH_SECONDS = 0.25
 CLOCK_SECONDS = 0.25
 """Less difference between the database's clock and ours is not corrected."""
 CLOSE_SECONDS = 3.0
+JOIN_SECONDS = 10.0
 RECORD = "node.json"
 IS_GONE = "Other nodes have taken over the work of this one: it was not heard of for longer than its lease."
 
@@ -116,8 +117,20 @@ class ClusterNode:
         self._db.show_node(self.id)
         await self._connection.join(wait_seconds)
         self._watch()
-        async with asyncio.timeout(nodes.LEASE_SECONDS):
-            await self._seen_once.wait()
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                await self._seen_once.wait()
+        except TimeoutError as error:
+            raise StoreIsDownError("PostgreSQL answers too slowly to join its nodes.") from error
+
+    async def succeed(self, predecessor: str) -> None:
+        """Free what the last worker of this home held: it is dead, since this one holds the home's lock."""
+        if not predecessor:
+            return
+        try:
+            await self._db.write(_end_predecessor, predecessor, self._node.host)
+        except StoreIsDownError as error:  # its lease ends soon
+            log.warning("Store is down", extra={"while": "succeeding a worker", "reason": str(error)})
 
     async def drain(self) -> None:
         """Take no more work, and give back every duty; whatever runs is handed over by its own part."""
@@ -278,7 +291,7 @@ def remember(home: Path, node: NewNode) -> None:
     write_private(home / RECORD, json.dumps({"id": node.id, "name": node.name}))
 
 
-def end_predecessor(tx: Tx, node_id: str, host: str) -> None:
-    """Say goodbye for the last worker of this home on this machine: it is dead, since we hold the home's lock."""
+def _end_predecessor(tx: Tx, node_id: str, host: str) -> None:
+    """Say goodbye for a worker, if it was one of this machine, and bury it."""
     tx.run("UPDATE nodes SET state = 'left' WHERE id = :id AND host = :host AND state <> 'gone'", id=node_id, host=host)
     nodes.bury(tx, node_id)

@@ -111,11 +111,12 @@ class Pairings:
         """Called when somebody was let in or sent away here: other nodes have to know."""
 
     async def load(self) -> None:
-        """Before the first message is judged, and in a cluster when another node let somebody in."""
-        self._approved = await self._db.read(pairings.approved)
+        """Before the first message is judged; in a cluster again and again, as other nodes let people in too."""
         if self._db.dialect.name == "postgres" and not self._secret:
+            # A code that one node gave is a code at every node.
             own = await asyncio.to_thread(own_secret, self._home / SECRET_FILE)
-            self._secret = await self._db.write(pairings.shared_secret, own)
+            self._secret = bytes.fromhex(await self._db.write(pairings.shared_secret, own.hex()))
+        self._approved = await self._db.read(pairings.approved)
 
     def is_paired(self, platform: str, user_id: str) -> bool:
         return (platform, user_id) in self._approved

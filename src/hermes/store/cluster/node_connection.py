@@ -33,6 +33,7 @@ RETRY_SECONDS = 0.3
 CONNECT_SECONDS = 2.0
 LATE_BEAT_SECONDS = 1.5
 ECHO_SECONDS = 2.0
+LISTEN = "LISTEN {}"
 _NEWS_TO_LOOK_AT = frozenset({"node", "duty"})
 
 NO_NOTIFICATIONS = (
@@ -71,6 +72,7 @@ class NodeConnection:
         self._ending = threading.Event()
         self._asked_at = math.inf
         self._down = ""
+        self._failures = 0
         self._echo_asked_at = math.inf
         self._has_echo = False
 
@@ -112,6 +114,7 @@ class NodeConnection:
                 if view is None:
                     self._post(self._on_gone)
                     return
+                self._failures = 0
                 if self._down:
                     self._database._tell(Trouble("back", f"PostgreSQL works again. (It was: {self._down})"))
                     self._down = ""
@@ -141,7 +144,7 @@ class NodeConnection:
             self.lease_until = asked + LEASE_SECONDS - MARGIN_SECONDS
             found = connection.execute("SELECT %s || '.' || current_schema()", [CHANNEL]).fetchone()
             channel = str(found[0]) if found else CHANNEL
-            connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            connection.execute(sql.SQL(LISTEN).format(sql.Identifier(channel)))
             connection.execute("SELECT pg_notify(%s, %s)", [channel, f"echo {self._node.id}"])
             self._echo_asked_at = self._monotonic()
             on_failure.pop_all()
@@ -197,7 +200,8 @@ class NodeConnection:
             self._database._tell(Trouble("notifications", NO_NOTIFICATIONS))
 
     def _tell_down(self, error: Exception) -> None:
-        if not self._down:
+        self._failures += 1
+        if not self._down and (self._failures > 1 or isinstance(error, StoreIsDownError)):
             is_told = isinstance(error, StoreIsDownError | ConfigError)
             self._down = str(error) if is_told else f"PostgreSQL is not available: {str(error).splitlines()[0]}"
             self._database._tell(Trouble("down", self._down))
