@@ -84,6 +84,7 @@ class EventBus:
 
     def __init__(self) -> None:
         self._everywhere: list[Watcher] = []
+        self._of_relayed: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
         self._awaited: dict[str, list[str]] = {}  # by lane: the events whose turns are waited for
         self.on_interest: Callable[[], None] | None = None
@@ -94,8 +95,17 @@ class EventBus:
 
     def relay(self, event: TurnEvent) -> None:
         """Tell those who watch the lane of an event of another node. That node's own services have seen it there."""
-        for watcher in tuple(self._by_lane.get(event.lane, ())):
+        for watcher in (*self._of_relayed, *self._by_lane.get(event.lane, ())):
             watcher(event)
+
+    @contextmanager
+    def watch_relayed(self, watcher: Watcher) -> Iterator[None]:
+        """Call ``watcher`` for the events of other nodes that somebody here follows."""
+        self._of_relayed.append(watcher)
+        try:
+            yield
+        finally:
+            self._of_relayed.remove(watcher)
 
     def is_watched(self, lane: str) -> bool:
         return lane in self._by_lane

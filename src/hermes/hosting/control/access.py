@@ -11,7 +11,6 @@ OPEN_TO_TOOLS = frozenset(
     {
         "ping", "status", "config.reload", "doctor.stores", "store.counts", "sessions.count", "sessions.list",
         "sessions.show", "trace.list", "grants.list", "people.list", "api_keys.list", "restart",
-        "cluster.status",
     }
 )  # fmt: skip
 """What processes of tools, and processes of unknown origin, may ask for.

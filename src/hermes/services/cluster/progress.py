@@ -49,7 +49,7 @@ WATCH_SECONDS = 15.0
 RENEW_SECONDS = 5.0
 LOOK_SECONDS = 0.5
 SETTLE_SECONDS = 0.1
-"""A lane that begins here within so long is not looked for elsewhere."""
+"""A lane that begins here within so long is not looked for elsewhere; and no more than ten looks in a second."""
 ASK_SECONDS = 5.0
 LAST_WORDS_SECONDS = 1.0
 """So long the node of a turn that has ended may tell its last words; then the end is read from the store."""
@@ -252,26 +252,38 @@ class TurnFollower:
     async def run(self) -> None:
         self._bus.on_interest = self._woken.set
         try:
-            while True:
-                # Also while all of them are served here: another node may have a lane in a moment.
-                seconds = LOOK_SECONDS if self._bus.watched_lanes() else None
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await self._woken.wait()
-                self._woken.clear()
-                if seconds is None:
-                    await asyncio.sleep(SETTLE_SECONDS)
-                try:
-                    await self._look()
-                except NodeIsGoneError:
-                    raise
-                except StoreIsDownError as error:
-                    log.warning("Store is down", extra={"while": "following turns", "reason": str(error)})
-                    await asyncio.sleep(LOOK_SECONDS)
+            with self._bus.watch(self._saw_here):
+                await self._follow_forever()
         finally:
             self._bus.on_interest = None
             for task in self._asking:
                 task.cancel()
+
+    def _saw_here(self, event: TurnEvent) -> None:
+        """What this node's own turns show is told by themselves."""
+        if isinstance(event, TurnEnded):
+            self._told[event.turn_id] = None
+        elif isinstance(event, TurnStarted) and self._bus.is_watched(event.lane):
+            followed = self._followed.get(event.lane)
+            if followed is not None and followed.turn_id == event.turn_id:
+                del self._followed[event.lane]
+
+    async def _follow_forever(self) -> None:
+        while True:
+            # Also while all of them are served here: another node may have a lane in a moment.
+            seconds = LOOK_SECONDS if self._bus.watched_lanes() else None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+            self._woken.clear()
+            try:
+                await self._look()
+            except NodeIsGoneError:
+                raise
+            except StoreIsDownError as error:
+                log.warning("Store is down", extra={"while": "following turns", "reason": str(error)})
+                await asyncio.sleep(LOOK_SECONDS)
 
     def _elsewhere(self) -> list[str]:
         """The lanes that somebody watches here and that this node does not serve."""
@@ -308,6 +320,9 @@ class TurnFollower:
 
     def _leave(self, followed: _Followed, turn_id: str) -> None:
         """The lane has left this turn: its last words may come yet."""
+        if turn_id in self._told:
+            self._followed.pop(followed.lane, None)
+            return
         if followed.turn_id != turn_id:
             followed = _Followed(followed.lane, turn_id)
         elif self._followed.get(followed.lane) is followed:
