@@ -26,10 +26,10 @@ from tests.contract.store.servers import PostgresForTests
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
-from tests.integration.test_approvals import ask, dangers, has_asked
+from tests.integration.test_approvals import ask, has_asked
 from tests.integration.test_cluster import freeze, has_account, so
 from tests.integration.test_pairing import ANA, code_of
-from tests.integration.watching import SECONDS, answered, make, results, until
+from tests.integration.watching import SECONDS, answered, dangers, make, results, until
 
 NO_REPLY: Reply = None  # type: ignore[assignment]  # these verbs tell nothing on the way
 
