@@ -89,7 +89,7 @@ async def test_a_node_that_is_gone_cannot_beat_itself_back(database: Database) -
     await join(database, "a", lease=-1.0)
     await database.write(nodes.bury, "inc_a")
     assert await database.write(nodes.beat, "inc_a") is None
-    await join(database, "a")
+    assert not await database.write(nodes.join, new("a")), "a lost connection that comes back does not bring it back"
     assert await names(database) == []
     assert [node.state for node in await database.read(nodes.listed)] == [NodeState.GONE]
 
