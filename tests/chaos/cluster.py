@@ -7,6 +7,7 @@ read from the database.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ from typing import Any
 import aiohttp
 import psycopg
 
+from hermes.hosting import paths
 from tests.chaos.ledger import Kill, Said, Verdict, judge, told
 from tests.chaos.network import Wire
 from tests.chaos.qq_kills import WatchfulQQ
@@ -110,6 +112,7 @@ class Cluster:
     kills: list[Kill] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
     paused: list[tuple[float, float]] = field(default_factory=list)
+    unclean: list[str] = field(default_factory=list)  # ends of paused workers that count as crashes
     stuck: int = 0
     _asking: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -205,6 +208,9 @@ class Cluster:
                 os.kill(pid, signal.SIGCONT)
         self.paused.append((at, time.monotonic()))
         await until(lambda: node.gateway.worker() not in (0, worker), 30)  # it has noticed, and its successor is there
+        ended = json.loads(await asyncio.to_thread(Path(paths.last_exit(str(node.gateway.home))).read_text))
+        if ended["kind"] != "restart":
+            self.unclean.append(f"{node.name}: {ended['how']}")
         return time.monotonic()
 
     async def _watch(self, accident: Accident, node_id: str, had: set[str], at: float) -> Moved | None:
@@ -323,6 +329,7 @@ class Cluster:
         ]
         if self.second_pollers:
             found.append(f"second pollers: {self.second_pollers}")
+        found += [f"counted as a crash: {ended}" for ended in self.unclean]
         if self.stuck:
             found.append(f"stuck after {self.stuck} accidents")
         return found

@@ -89,7 +89,7 @@ async def test_a_node_that_is_gone_cannot_beat_itself_back(database: Database) -
     await join(database, "a", lease=-1.0)
     await database.write(nodes.bury, "inc_a")
     assert await database.write(nodes.beat, "inc_a") is None
-    await join(database, "a")
+    assert not await database.write(nodes.join, new("a")), "a lost connection that comes back does not bring it back"
     assert await names(database) == []
     assert [node.state for node in await database.read(nodes.listed)] == [NodeState.GONE]
 
@@ -185,8 +185,9 @@ async def test_burying_waits_for_a_write_under_way_and_refuses_the_next(cluster:
 async def test_a_node_that_stands_inside_a_transaction_is_cut_off_and_its_write_is_undone(
     cluster: PostgresDatabase, url: str
 ) -> None:
-    await join(cluster, "a", lease=-1.0)
-    cluster.show_node("inc_a")
+    cluster.show_node("inc_a")  # before its first connection
+    other = await open_database(url)
+    await join(other, "a", lease=-1.0)
     has_begun, may_end = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     tries: list[int] = []
@@ -200,7 +201,6 @@ async def test_a_node_that_stands_inside_a_transaction_is_cut_off_and_its_write_
 
     writing = asyncio.create_task(cluster.write(stand_still))
     await has_begun.wait()
-    other = await open_database(url)
     try:
         assert await other.alone(nodes.end_sessions, "inc_a") == 1
         assert await other.write(nodes.bury, "inc_a") is not None

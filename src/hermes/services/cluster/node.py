@@ -178,7 +178,9 @@ class ClusterNode:
 
     def _watch(self) -> None:
         """A plain callback of the loop: after a pause of the process it runs before any task takes a step."""
-        self._watching = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._watch)
+        left = self._connection.lease_until - self._clock.monotonic()
+        pause = min(WATCH_SECONDS, left) if left > 0 else WATCH_SECONDS
+        self._watching = asyncio.get_running_loop().call_later(max(pause, 0.001), self._watch)
         self._connection.cut_if_silent()
         lapsed = not self.holds_lease()
         if lapsed == self._has_lapsed:

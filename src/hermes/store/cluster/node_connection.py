@@ -26,9 +26,9 @@ from hermes.store.postgres import HERE, OWNER_LOCK, Connection, PostgresDatabase
 log = logging.getLogger(__name__)
 
 NODE_LOCK = OWNER_LOCK + 2
-MARGIN_SECONDS = 0.3
+MARGIN_SECONDS = 0.7
 """So much sooner than by the database's clock a node takes its lease for ended."""
-SILENCE_SECONDS = 2.0
+SILENCE_SECONDS = 1.5
 RETRY_SECONDS = 0.3
 CONNECT_SECONDS = 2.0
 LATE_BEAT_SECONDS = 1.5
@@ -140,8 +140,8 @@ class NodeConnection:
             )
             self._take_locks(connection)
             asked = self._monotonic()
-            nodes.join(tx_of(connection), self._node)
-            self.lease_until = asked + LEASE_SECONDS - MARGIN_SECONDS
+            if nodes.join(tx_of(connection), self._node):
+                self.lease_until = asked + LEASE_SECONDS - MARGIN_SECONDS
             found = connection.execute("SELECT %s || '.' || current_schema()", [CHANNEL]).fetchone()
             channel = str(found[0]) if found else CHANNEL
             connection.execute(sql.SQL(LISTEN).format(sql.Identifier(channel)))

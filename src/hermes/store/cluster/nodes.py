@@ -87,14 +87,15 @@ class Buried:
 _COLUMNS = "id, name, host, pid, version, schema_version, state, started_at, beat_at, lease_until, facts"
 
 
-def join(tx: Tx, node: NewNode, *, lease_seconds: float = LEASE_SECONDS) -> float:
-    """Add a node; return the time by the database. Joining again extends the lease of a node that is not gone."""
+def join(tx: Tx, node: NewNode, *, lease_seconds: float = LEASE_SECONDS) -> bool:
+    """Add a node. Joining again extends the lease, unless the node is gone or has left: then False."""
     now = db_time(tx)
-    tx.run(
+    joined = tx.run(
         f"""
         INSERT INTO nodes ({_COLUMNS})
         VALUES (:id, :name, :host, :pid, :version, :schema_version, 'living', :now, :now, :until, :facts)
-        ON CONFLICT (id) DO UPDATE SET beat_at = :now, lease_until = :until WHERE nodes.state <> 'gone'
+        ON CONFLICT (id) DO UPDATE SET beat_at = :now, lease_until = :until
+        WHERE nodes.state = 'living' OR nodes.state = 'draining'
         """,  # noqa: S608 - our own column names
         id=node.id,
         name=node.name,
@@ -107,7 +108,7 @@ def join(tx: Tx, node: NewNode, *, lease_seconds: float = LEASE_SECONDS) -> floa
         until=now + lease_seconds,
     )
     notify(tx, "node", node.id)
-    return now
+    return joined == 1
 
 
 def beat(tx: Tx, node_id: str, *, lease_seconds: float = LEASE_SECONDS) -> float | None:
