@@ -24,6 +24,7 @@ from bench.measures import (
     lag,
     lone,
     messages,
+    nodes,
     platforms,
     postgres,
     sessions,
@@ -57,6 +58,7 @@ MEASURES: dict[str, Measure] = {
     "idle_sessions": idle_sessions.measure,
     "sessions": sessions.measure,
     "postgres": postgres.measure,
+    "nodes": nodes.measure,
     "soak": soak.measure,
 }
 

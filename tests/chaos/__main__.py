@@ -13,7 +13,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, damages, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
+from tests.chaos import (
+    api_kills,
+    cluster_series,
+    damages,
+    duplicates,
+    faults,
+    pacing,
+    reconnects,
+    store_copies,
+    store_troubles,
+    tool_kills,
+)
 from tests.chaos.kills import Series, kill_again_and_again
 from tests.chaos.ledger import Kill
 from tests.chaos.platform_kills import (
@@ -105,6 +116,13 @@ async def trouble_the_store(options: Options) -> Told:
     return Told([(f"state.db: {each.name}", each.words) for each in played], all(each.is_good for each in played))
 
 
+async def copy_the_store(options: Options) -> Told:
+    found = await store_copies.play(options.folder / "copies")
+    rows, tables = sum(count for count, _ in found.values()), len(found)
+    told = f"{found['sessions'][0]} sessions, {rows} rows of {tables} tables: counts and checksums equal"
+    return Told([("store copied to PostgreSQL and back, killed once each way", told)], found["sessions"][0] > 0)
+
+
 async def kill_the_api(options: Options) -> Told:
     rounds = await api_kills.kill_and_ask(options.folder / "api", REQUESTS, options.seed)
     rows = []
@@ -174,6 +192,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "reconnects": reconnect,
     "faults": play_faults,
     "store": trouble_the_store,
+    "copies": copy_the_store,
     "damages": damages.damage_again_and_again,
     "pacing": stream_at_once,
     "qq": kill_over_qq,
@@ -181,6 +200,9 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "discord": kill_over_discord,
     "weixin": kill_over_weixin,
     "whatsapp": kill_over_whatsapp,
+    "cluster": cluster_series.kill_nodes,
+    "cluster-restarts": cluster_series.restart_nodes,
+    "cluster-troubles": cluster_series.trouble_nodes,
 }
 
 

@@ -10,9 +10,12 @@ from typing import Any, Self
 
 
 class Wire:
-    """A relay to one port of this machine. A cut leaves every connection open and silent, for good; new ones too."""
+    """A relay to one port of this machine, or to a socket's path.
 
-    def __init__(self, port: int) -> None:
+    A cut leaves every connection open and silent, for good; new ones too.
+    """
+
+    def __init__(self, port: int | str) -> None:
         self.port = 0
         self._to = port
         self._whole = asyncio.Event()
@@ -53,7 +56,10 @@ class Wire:
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, whole: asyncio.Event) -> None:
         try:
             await whole.wait()
-            there, back = await asyncio.open_connection("127.0.0.1", self._to)
+            if isinstance(self._to, str):
+                there, back = await asyncio.open_unix_connection(self._to)
+            else:
+                there, back = await asyncio.open_connection("127.0.0.1", self._to)
             try:
                 await asyncio.gather(_pass_on(reader, back, whole), _pass_on(there, writer, whole))
             finally:

@@ -178,6 +178,8 @@ class FakeTelegram(Site):
         self._next_press = 999
         self._next_album = 13000
         self._poll: asyncio.Future[None] | None = None
+        self._poller: web.BaseRequest | None = None
+        self.second_polls: list[float] = []  # when somebody polled while another connection waited for its poll
         self.private_chat(7, "Ana")
 
     # ---- life ----------------------------------------------------------------------------------------------
@@ -468,11 +470,18 @@ class FakeTelegram(Site):
         self.calls.append(Call(method, params))
         self.counts[method] += 1
         self._changes.tell()
+        if method == "getUpdates":
+            if (first := self._poller) is not None and first.transport is not None:
+                self.second_polls.append(time.monotonic())
+            self._poller = request
         try:
             result = await self._act(method, params)
         except Refused as refused:
             self._changes.tell()
             return _failure(refused)
+        finally:
+            if self._poller is request:
+                self._poller = None
         self._changes.tell()
         await self._kept_back(method)
         return web.Response(body=b'{"ok":true,"result":' + result + b"}", content_type="application/json")

@@ -29,7 +29,10 @@ Start = Callable[..., AbstractAsyncContextManager[Gateway]]
 
 @pytest.fixture
 def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
-    """``async with start() as gateway:`` starts it on one and the same home, as often as you like."""
+    """``async with start() as gateway:`` starts it on one and the same home, as often as you like.
+
+    Another ``folder`` is another home: in a cluster, another node.
+    """
 
     @asynccontextmanager
     async def starter(
@@ -37,9 +40,11 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
         clock: Clock | None = None,
         pace: PresenterTiming = DEFAULT_PACE,
         limits: StoreLimits | None = None,
+        folder: str = "home",
+        on_gone: Callable[[str], None] = lambda _: None,
         **environ: str,
     ) -> AsyncIterator[Gateway]:
-        home = tmp_path / "home"
+        home = tmp_path / folder
         extra: tuple[ModuleType, ...] = (tools,)
         setting = GatewayOptions(
             home=home,
@@ -59,6 +64,7 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
             clock=clock or SystemClock(),
             store_limits=limits or StoreLimits(),
             pace=pace,
+            on_gone=on_gone,
         )
         (tmp_path / "work").mkdir(exist_ok=True)
         copy_home(home)

@@ -296,7 +296,7 @@ async def test_a_locked_search_index_is_neither_thrown_away_nor_the_end_of_the_t
 
 
 async def test_a_store_that_is_in_trouble_for_ever_fills_no_memory() -> None:
-    troubles = Troubles(lambda _: None)
+    troubles = Troubles()
     for number in range(5000):
         troubles.note(Trouble("down", f"state.db is locked by process {number}"))
         troubles.note(Trouble("journal", "the same again"))

@@ -7,20 +7,25 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
+import hermes
 from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
-from hermes.app.wiring import GatewayOptions, StartupContext, Wiring
+from hermes.app.wiring import HAND_OVER_SECONDS, GatewayOptions, StartupContext, Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
 from hermes.store import claims, people
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database, Trouble, Tx
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.open import open_database
 from hermes.store.turns import tool_calls
+
+if TYPE_CHECKING:
+    from hermes.services.cluster.node import ClusterNode
 
 __all__ = ["GatewayOptions", "open_gateway"]
 
@@ -42,21 +47,27 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
     async with AsyncExitStack() as stack:
         stack.callback((await _own(setting)).release)
         ground = StartupContext(setting)
-        db = await _open_store(ground)
+        db, node = await _open_store(ground)
         stack.push_async_callback(db.close)
-        owner = new_id("inc")
-        await db.write(_take_over, owner, now=ground.clock.now())
-        for left in await db.read(tool_calls.leftover_processes):  # of tools whose worker died
+        owner = node.id if node is not None else new_id("inc")
+        if node is None:
+            await db.write(_take_over, owner, now=ground.clock.now())
+        else:
+            stack.push_async_callback(node.leave)
+            await db.write(_free_unknown)
+        is_alone = node is None or not node.has_others()
+        for left in await db.read(tool_calls.leftover_processes, of_all=is_alone):  # of tools whose worker died
             if kill_group(left.process_group, left.process_started):
                 about = {"group": left.process_group, "call": left.call_id}
                 log.warning("Killed a process left by a crash", extra=about)
-        await end_leftovers(db, now=ground.clock.now())
-        wiring = Wiring(ground, db, owner)
+        await end_leftovers(db, now=ground.clock.now(), host=node.name if node is not None else "")
+        wiring = Wiring(ground, db, owner, node)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
         workspaces = ground.tool_factory.workspaces
         await asyncio.to_thread(workspaces.load, await db.read(people.ids))
-        await gateway.requests.forget_gone_clients()  # before any lane is served
+        if is_alone:  # another node may have the client of a request that runs
+            await gateway.requests.forget_gone_clients()  # before any lane is served
         await gateway.pairings.load()  # before any message is judged
         stack.push_async_callback(gateway.models.close)
         stack.push_async_callback(gateway.embedded.aclose)
@@ -74,10 +85,22 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         finally:
             # Stop intake, let turns finish or leave them for the next process, send what is in flight.
             await gateway.supervisor.stop_intake()
-            await gateway.actions.close()
-            await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
-            await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
+            if node is not None and (node.is_gone or node.has_others()):
+                await _hand_over(gateway, node)
+            else:
+                await gateway.actions.close()
+                await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
+                await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
             await gateway.supervisor.close()
+
+
+async def _hand_over(gateway: Gateway, node: ClusterNode) -> None:
+    """Let the other nodes go on: accounts at once, turns after a moment to finish."""
+    seconds = 0.0 if node.is_gone else HAND_OVER_SECONDS
+    if not node.is_gone:
+        await node.drain()
+    await asyncio.gather(gateway.lanes.drain(seconds), gateway.actions.close())
+    await gateway.delivery.drain(0.0 if node.is_gone else SENDS_DRAIN_SECONDS)
 
 
 async def _own(setting: GatewayOptions) -> locks.Lock:
@@ -99,8 +122,11 @@ async def _own(setting: GatewayOptions) -> locks.Lock:
     return lock
 
 
-async def _open_store(ground: StartupContext) -> Database:
-    """Open the database and own it. A server that comes up after us is waited for: nothing is lost meanwhile."""
+async def _open_store(ground: StartupContext) -> tuple[Database, ClusterNode | None]:
+    """Open the database; on PostgreSQL, join its nodes.
+
+    A server that comes up after us is waited for: nothing is lost meanwhile.
+    """
     setting = ground.setting
     while True:
         try:
@@ -110,15 +136,42 @@ async def _open_store(ground: StartupContext) -> Database:
                 limits=setting.store_limits,
             )
             try:
-                await db.own()
+                return db, await _join(ground, db) if db.dialect.name == "postgres" else None
             except BaseException:
                 await db.close()
                 raise
-            return db
         except StoreIsDownError as error:
             if not setting.store_is_down(str(error)):
                 raise
             await asyncio.sleep(STORE_RETRY_SECONDS)
+
+
+async def _join(ground: StartupContext, db: Database) -> ClusterNode:
+    from hermes.services.cluster import node as cluster  # only where there may be others
+
+    setting = ground.setting
+    row = cluster.describe_this(
+        setting.home,
+        new_id("inc"),
+        name=ground.config().node_name,
+        version=hermes.__version__,
+        schema_version=db.schema_version,
+    )
+    node = cluster.ClusterNode(
+        db,
+        row,
+        ground.clock,
+        on_gone=setting.on_gone,
+        on_trouble=lambda text: ground.troubles.note(Trouble("old", text)),
+    )
+    try:
+        await node.join(setting.store_limits.own_seconds)
+        await node.succeed(cluster.predecessor(setting.home))
+        await asyncio.to_thread(cluster.remember, setting.home, row)
+    except BaseException:
+        await node.leave()
+        raise
+    return node
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
@@ -127,6 +180,12 @@ async def _end(tasks: list[asyncio.Task[None]]) -> None:
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, Exception):
             log.error("Background task failed", exc_info=result)
+
+
+def _free_unknown(tx: Tx) -> None:
+    """What belongs to no node was left by a gateway of before there were nodes, or came with a copy of a store."""
+    claims.free_unknown(tx, "lanes")
+    claims.free_unknown(tx, "targets")
 
 
 def _take_over(tx: Tx, owner: str, *, now: float) -> None:

@@ -33,6 +33,7 @@ from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.port import ApiPort
+from hermes.services.clock import clock_from
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
@@ -87,7 +88,8 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         reloading = asyncio.create_task(_reload_on_request(gateway, options), name="reload")
         stack.callback(reloading.cancel)
         code = await options.stop.wait()
-        await say_goodbye(gateway)
+        if gateway.node is None or not gateway.node.has_others():  # another node goes on with what runs
+            await say_goodbye(gateway)
     # Write down for whoever asked for the end how many turns it interrupted.
     if gateway.lanes.interrupted:
         log.info("Turns interrupted", extra={"count": gateway.lanes.interrupted})
@@ -128,13 +130,14 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
         os.environ,
         Path.cwd(),
         redactor=options.redactor,
+        clock=clock_from(os.environ),
         paused_because=options.safe_reason,
         store_is_down=_DatabaseWait(options).goes_on,
         on_wait=lambda reason: _tell_waiting(options, reason),
         set_log_level=logging.getLogger().setLevel,
         doors_first=True,
-        # Another gateway has the database: end here, and let the supervisor find out when it is free again.
-        on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
+        # Other nodes do our work: end here, and let the supervisor start another worker, which joins anew.
+        on_gone=lambda reason: options.stop.ask(RESTART_ASKED, reason),
         restart=(lambda reason: options.stop.ask(RESTART_ASKED, reason)) if options.parent_pid else None,
     )
 

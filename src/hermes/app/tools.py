@@ -134,7 +134,7 @@ class ToolFactory:
             now=self._clock.now,
         )
 
-    def terminals(self, db: Database, skills: SkillLibrary) -> Terminals:
+    def terminals(self, db: Database, skills: SkillLibrary, host: str = "") -> Terminals:
         files = self._env_files()
         return Terminals(
             self._home,
@@ -145,6 +145,7 @@ class ToolFactory:
             look_up=files.get,
             more_variables=skills.environment,  # the names; asked this way, their values are hidden from now on
             mask=self._redactor.mask,
+            host=host,
         )
 
     def _may_work_in(self, folder: str) -> bool:

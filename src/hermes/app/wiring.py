@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.delegation import Delegation
@@ -35,8 +35,9 @@ from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.app.tools import COMMANDS, TOOLS, ToolFactory
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
 from hermes.core.dataclasses import dataclass
+from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
-from hermes.core.keys import LOCAL, AccountKey, Target
+from hermes.core.keys import LOCAL, AccountKey, SessionKey, Target
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
@@ -82,7 +83,14 @@ from hermes.store import outbox
 from hermes.store.db import Database, StoreLimits
 from hermes.store.outbox import OutboxKind
 
+if TYPE_CHECKING:
+    from hermes.services.cluster.node import ClusterNode
+    from hermes.services.cluster.served import ServedTargets
+    from hermes.services.cluster.services import ClusterServices
+
 log = logging.getLogger(__name__)
+
+HAND_OVER_SECONDS = 0.4  # for turns to finish, where another node can go on with them
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 
@@ -92,6 +100,7 @@ class GatewayOptions:
     """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all).
 
     ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
+    ``on_gone``: other nodes of the cluster have taken over, and this process must end; told why.
     ``restart`` lets the supervisor start the gateway anew; None where there is none.
     ``doors_first``: whoever opens the gateway opens its doors and then tells it to ``begin``.
     ``owner_name`` is how the process calls itself to others that want the home; ``on_wait`` is told what the start
@@ -108,7 +117,7 @@ class GatewayOptions:
     clock: Clock = field(default_factory=SystemClock)
     model_wait_seconds: float = 20.0
     pace: PresenterTiming = DEFAULT_PACE
-    on_owner_lost: Callable[[str], None] = lambda _: None
+    on_gone: Callable[[str], None] = lambda _: None
     restart: Callable[[str], None] | None = None
     store_is_down: Callable[[str], bool] = lambda _: False
     store_limits: StoreLimits = field(default_factory=StoreLimits)
@@ -124,7 +133,7 @@ class StartupContext:
     def __init__(self, setting: GatewayOptions) -> None:
         self.setting = setting
         self.clock = steady_clock(setting.clock)
-        self.troubles = Troubles(setting.on_owner_lost)
+        self.troubles = Troubles()
         found = find_platforms()
         for line in found.broken.values():
             self.troubles.texts.append(line)
@@ -162,8 +171,10 @@ class StartupContext:
 class Wiring:
     """Every service of one gateway. Each says here what it is handed, and is made once: when it is first needed."""
 
-    def __init__(self, ground: StartupContext, db: Database, owner: str) -> None:
+    def __init__(self, ground: StartupContext, db: Database, owner: str, node: ClusterNode | None = None) -> None:
         self._ground = ground
+        self._node = node
+        self._cluster: ClusterServices | None = None
         self._setting = ground.setting
         self._tool_factory = ground.tool_factory
         self._watch = ground.watch
@@ -182,11 +193,54 @@ class Wiring:
         self._tool_factory.parts = self._parts()
         self._supervisor.connect(self._intake.emit_for, self._connected)
         self._ground.tell_services = self._config_changed
+        if self._node is not None:
+            self._join(self._node)
         return self._gateway
+
+    def _join(self, node: ClusterNode) -> None:
+        """Connect the parts that another node can wake, and those that stop with the lease."""
+        self._ground.troubles.tells_for_all = lambda: node.duties.is_held("task:alerts")
+        node.on_lapse(self._supervisor.lapse)
+        node.on_change(self._look)
+        node.carry(self._hand_over, self._lanes.resume)
+        node.wakeups.on("lane", self._lanes.hear)
+        node.wakeups.on("target", self._hear_target)
+        from hermes.services.cluster.services import ClusterServices  # only in a cluster
+
+        self._cluster = ClusterServices(
+            node,
+            self._db,
+            self._bus,
+            self._lanes,
+            str(self._home),
+            self._supervisor.status,
+            self._pairings,
+            self.terminals,
+        )
+
+    async def _hand_over(self) -> None:
+        """Let other nodes go on with what runs here: accounts at once, turns after a moment to finish."""
+        self._supervisor.lapse()
+        await self._lanes.drain(HAND_OVER_SECONDS)
+
+    def _hear_target(self, target: str) -> None:
+        if self._served is not None and self._served.has(target):
+            self._delivery.wake(target)
+
+    def _look(self) -> None:
+        """Work may have become free: look now, and not with the next slow poll."""
+        for part in (self._lanes.look, self._delivery.look):
+            self._actions.spawn(_unless_down(part))
 
     def background(self) -> dict[str, Run]:
         """What runs as long as the gateway does, by the names of its tasks."""
+        of_cluster: dict[str, Run] = {}
+        if self._node is not None and self._setting.only is None:  # a command does nothing for all
+            of_cluster["duties"] = self._node.duties.keep
+        if self._cluster is not None:
+            of_cluster |= self._cluster.background()
         return {
+            **of_cluster,
             "menus": self._menus.run,
             "config": self._watch.run,
             "intake": self._actions.run,
@@ -194,7 +248,9 @@ class Wiring:
             "delivery": self._delivery.run,
             "presenter": self._presenter.run,
             "compression": self._compression.run,
-            "janitor": Janitor(self._db, self._clock, self._checkpoints.sweep, self._spool.sweep).run,
+            "janitor": Janitor(
+                self._db, self._clock, self._checkpoints.sweep, self._spool.sweep, is_mine=self._is_mine("task:janitor")
+            ).run,
             "alerts": self._alerts.run,
             "owners": self._owners.run,
             "recall": self._recall.run,
@@ -230,7 +286,13 @@ class Wiring:
             skills=self._skills,
             news=self._ground.news,
             last_output=lambda lane, count: self.terminals.last_output(lane, count),
+            node=self._node,
         )
+
+    def _is_mine(self, task: str) -> Callable[[], bool] | None:
+        """Whether this node does what one node does for all; None where there are no others."""
+        node = self._node
+        return None if node is None else lambda: node.duties.is_held(task)
 
     async def _status(self) -> dict[str, Any]:
         return await self._gateway.status()
@@ -273,6 +335,8 @@ class Wiring:
             self._setting.paused_because,
             on_signed_out=self._tell_signed_out,
             on_change=lambda account, state: self._ground.news.publish(AccountChanged(str(account), state.value)),
+            duties=self._node.duties if self._node is not None else None,
+            check=self._node.check_request if self._node is not None else None,
         )
 
     def _tell_signed_out(self, account: AccountKey, reason: str) -> None:
@@ -296,7 +360,17 @@ class Wiring:
             self._rate_limiter,
             on_sent=supervisor.delivered,
             on_refused=supervisor.refused,
+            bring_files=self._spool.bring,
+            served=self._served,
         )
+
+    @cached_property
+    def _served(self) -> ServedTargets | None:
+        if self._node is None:
+            return None
+        from hermes.services.cluster.served import ServedTargets  # only in a cluster
+
+        return ServedTargets(self._node, self._supervisor, self._hub)
 
     @cached_property
     def _outbox_writer(self) -> OutboxWriter:
@@ -385,19 +459,26 @@ class Wiring:
                 self._toolbox,
                 self._prompts,
                 self._tool_factory.context,
-                Attachments(self._supervisor.adapter_of, transcriber, self._reader),
+                Attachments(self._supervisor.reader_of, transcriber, self._reader),
                 self._cards,
                 self._compression.grown,
                 self._media,
                 VoiceReply(self._synthesizer, self._media, self._outbox_writer),
                 self._spool,
+                self._node.check if self._node is not None else None,
+                self._node.name if self._node is not None else "",
             )
         )
 
     @cached_property
     def _lanes(self) -> Lanes:
         compose = SkillCalls(self._skills, self._prompts.compose).compose
-        return Lanes(self._db, self._runner, compose, self._config, self._clock, self._owner, self._outbox_writer)
+        lanes = Lanes(self._db, self._runner, compose, self._config, self._clock, self._owner, self._outbox_writer)
+        if self._node is not None:
+            wakeups = self._node.wakeups
+            takes_any = self._setting.only is None or not self._node.has_others()
+            lanes.join(self._node.name, lambda lane: wakeups.send("lane", lane), takes_any=takes_any)
+        return lanes
 
     @cached_property
     def _approvals(self) -> Approvals:
@@ -419,7 +500,7 @@ class Wiring:
 
     @cached_property
     def terminals(self) -> Terminals:
-        return self._tool_factory.terminals(self._db, self._skills)
+        return self._tool_factory.terminals(self._db, self._skills, self._node.name if self._node is not None else "")
 
     def _parts(self) -> Parts:
         """A tool asks for the one it needs by its class."""
@@ -509,7 +590,14 @@ class Wiring:
             self._notices,
             commands=self._command_runner,
             presses=self._presses,
+            is_mine=self._is_mine_to_act if self._node is not None else None,
         )
+
+    def _is_mine_to_act(self, key: SessionKey) -> bool:
+        """Whether this node takes up what was left undone in a chat: it has the account, or does it for all."""
+        if key.platform == LOCAL:
+            return self._node is not None and self._node.duties.is_held("task:janitor")
+        return self._supervisor.has(key.target)
 
     @cached_property
     def _intake(self) -> Intake:
@@ -534,3 +622,11 @@ class Wiring:
             on_arrival=self._supervisor.arrived,
             notice_after_seconds=self._setting.pace.told_it_waits_seconds,
         )
+
+
+async def _unless_down(look: Run) -> None:
+    """Look; a store that is down is looked at again by the slow poll."""
+    try:
+        await look()
+    except StoreIsDownError as error:
+        log.warning("Store is down", extra={"while": "looking for work", "reason": str(error)})

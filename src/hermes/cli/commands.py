@@ -11,6 +11,8 @@ COMMANDS: dict[str, str] = {
     "status": "Show the state of the gateway on one screen",
     "logs": "Show the log, or follow it",
     "sessions": "List, show, export, rename and delete conversations",
+    "cluster": "Show the machines that share one database, drain one of them",
+    "store": "Copy everything that is stored into another database",
     "weixin": "Sign in to Weixin (WeChat) with a QR code",
     "whatsapp": "Link WhatsApp with a QR code; installs the bridge first",
     "pairing": "List pairing requests and approve them",
@@ -32,6 +34,7 @@ COMMANDS: dict[str, str] = {
 BARE = {
     "gateway": "run",
     "sessions": "list",
+    "cluster": "status",
     "config": "show",
     "model": "list",
     "pairing": "list",

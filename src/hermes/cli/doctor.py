@@ -15,7 +15,7 @@ from hermes.hosting.translation import pad, tr
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.cli.checks.checks import Finding
+    from hermes.cli.checks.finding import Finding
 
 EXAMPLES = """\
   hermes doctor            exit code 1 if a problem is found, else 0 (hints do not count)

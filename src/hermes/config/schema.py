@@ -428,6 +428,12 @@ class Config:
         choices=("sqlite", "postgresql", "postgres"),
         at="database.url",
     )
+    node_name: str = setting(
+        "",
+        "how this gateway is called among several on one PostgreSQL; empty: after its machine",
+        env="HERMES_NODE_NAME",
+        at="database.node_name",
+    )
     language: str = setting(
         "", "language of the gateway's own texts; empty: each person's own", env="HERMES_LANGUAGE", choices=LANGUAGES
     )

@@ -4,7 +4,8 @@ GatewayError
 ├── ConfigError             the operator edits the configuration
 ├── ForeignHomeError        the home or a file in it is not ours; nothing was touched, the operator chooses
 ├── StoreIsDownError        nothing was stored; whoever called tries again with backoff
-│   └── OutcomeOfCommitUnknownError   maybe stored; the same write, keyed by its caller, is repeated
+│   ├── OutcomeOfCommitUnknownError   maybe stored; the same write, keyed by its caller, is repeated
+│   └── NodeIsGoneError               other nodes have taken over; this worker ends, and the next one goes on
 ├── PlatformError
 │   ├── UnreachableError      nothing was sent; tried again with backoff
 │   ├── OutcomeUnknownError   sent, but no answer came; repeated up to 3 times, by idempotency key or with the mark ↻
@@ -44,6 +45,10 @@ class StoreIsDownError(GatewayError):
 
 class OutcomeOfCommitUnknownError(StoreIsDownError):
     """The connection ended during COMMIT. Writes are keyed by their caller, so repeating is safe."""
+
+
+class NodeIsGoneError(StoreIsDownError):
+    """This node's lease has ended: other nodes do its work now. Nothing was stored, and nothing may be sent."""
 
 
 class PlatformError(GatewayError):

@@ -26,7 +26,7 @@ CONNECTING_SECONDS = 30.0
 HOUR_SECONDS = 3600.0
 MANY_RESTARTS = 3  # within an hour: something is wrong; fewer are only mentioned
 
-_FINE = frozenset({"connected", "off"})
+_FINE = frozenset({"connected", "elsewhere", "off"})
 _STANDS = {
     "conflict": "is used by another process",
     "broken": "keeps failing",
@@ -209,6 +209,7 @@ def _details(snapshot: Mapping[str, Any]) -> list[str]:
     rows = [_platform_row(platform) for platform in snapshot.get("platforms", ())]
     if not rows:
         rows.append("chats      none yet")
+    rows += [_node_row(node, is_this=node["name"] == snapshot.get("node")) for node in snapshot.get("nodes", ())]
     if model := snapshot.get("model"):
         rows.append(_model_row(model))
     if waiting := snapshot.get("waiting"):  # without its store the gateway does not know
@@ -231,6 +232,14 @@ def _platform_row(platform: Mapping[str, Any]) -> str:
     counts = f"{platform.get('in_today', 0)} in, {platform.get('out_today', 0)} out today"
     note = f"; {platform['note']}" if platform.get("note") else ""
     return f"{row}{heard:<21} {counts}{note}"
+
+
+def _node_row(node: Mapping[str, Any], *, is_this: bool) -> str:
+    """One of several gateways on one database."""
+    where = "this one" if is_this else f"on {node['host']}"
+    accounts = [duty.removeprefix("account:") for duty in node["duties"] if duty.startswith("account:")]
+    held = ", ".join([count(node["lanes"], "lane"), *accounts])
+    return f"node       {node['name']:<12} {node['state']}, {where}, {held}, Hermes {node['version']}"
 
 
 def _model_row(model: Mapping[str, Any]) -> str:

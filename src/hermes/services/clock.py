@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hermes.core.ports import Clock
 
@@ -25,6 +25,22 @@ class SystemClock:
         return time.monotonic()
 
 
+class WrongClock(SystemClock):
+    """A test aid for the chaos suite: the clock of a machine that is set wrong by so many seconds."""
+
+    def __init__(self, ahead: float) -> None:
+        self._ahead = ahead
+
+    def now(self) -> float:
+        return time.time() + self._ahead
+
+
+def clock_from(environ: Mapping[str, str]) -> SystemClock:
+    """The system's clock; ``HERMES_TEST_CLOCK_AHEAD=SECONDS`` sets it wrong."""
+    ahead = environ.get("HERMES_TEST_CLOCK_AHEAD", "")
+    return WrongClock(float(ahead)) if ahead else SystemClock()
+
+
 class SteadyClock:
     """A clock that does not jump before the stored deadlines have moved with it.
 
@@ -36,12 +52,13 @@ class SteadyClock:
     def __init__(self, clock: Clock, awake: Callable[[], float] | None = None) -> None:
         """``awake`` counts seconds; a counter that stops during suspend turns each suspend into a jump."""
         self._clock = clock
+        self._ahead = 0.0
         self._awake = awake or clock.monotonic
         self._offset = clock.now() - self._awake()
         self._doubtful_until = clock.monotonic()
 
     def now(self) -> float:
-        system, steady = self._clock.now(), self._awake() + self._offset
+        system, steady = self._clock.now() + self._ahead, self._awake() + self._offset
         if abs(system - steady) >= JUMP_SECONDS:
             return steady
         self._offset += system - steady
@@ -52,8 +69,17 @@ class SteadyClock:
 
     def jump(self) -> float:
         """Return the seconds that the system's clock is ahead of ``now`` (negative: behind); 0: no jump."""
-        ahead = self._clock.now() - (self._awake() + self._offset)
+        ahead = self._clock.now() + self._ahead - (self._awake() + self._offset)
         return ahead if abs(ahead) >= JUMP_SECONDS else 0.0
+
+    def system_time(self) -> float:
+        """The machine's own time, right or wrong."""
+        return self._clock.now()
+
+    def follow(self, ahead: float) -> None:
+        """Show the time of a clock that is so many seconds ahead of the machine's: the one that several nodes share."""
+        self._ahead = ahead
+        self._offset = self._clock.now() + ahead - self._awake()
 
     def accept(self, jump: float) -> None:
         self._offset += jump

@@ -99,10 +99,15 @@ ReasoningWatcher = Callable[[ReasoningArrived], None]
 
 
 class EventBus:
+    """``on_interest`` is called when somebody begins to watch a lane."""
+
     def __init__(self) -> None:
         self._everywhere: list[Watcher] = []
+        self._of_relayed: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
         self._of_reasoning: dict[str, list[ReasoningWatcher]] = {}
+        self._awaited: dict[str, list[str]] = {}  # by lane: the events whose turns are waited for
+        self.on_interest: Callable[[], None] | None = None
 
     def publish(self, event: TurnEvent) -> None:
         for watcher in (*self._everywhere, *self._by_lane.get(event.lane, ())):
@@ -124,14 +129,45 @@ class EventBus:
             if not watchers:
                 self._of_reasoning.pop(lane, None)
 
+    def relay(self, event: TurnEvent) -> None:
+        """Tell those who watch the lane of an event of another node. That node's own services have seen it there."""
+        for watcher in (*self._of_relayed, *self._by_lane.get(event.lane, ())):
+            watcher(event)
+
     @contextmanager
-    def watch(self, watcher: Watcher, lane: str | None = None) -> Iterator[None]:
-        """Call ``watcher`` for the events of one lane, or of all."""
+    def watch_relayed(self, watcher: Watcher) -> Iterator[None]:
+        """Call ``watcher`` for the events of other nodes that somebody here follows."""
+        self._of_relayed.append(watcher)
+        try:
+            yield
+        finally:
+            self._of_relayed.remove(watcher)
+
+    def is_watched(self, lane: str) -> bool:
+        return lane in self._by_lane
+
+    def watched_lanes(self) -> list[str]:
+        return list(self._by_lane)
+
+    def awaited_in(self, lane: str) -> list[str]:
+        """The events of this lane whose turns somebody waits for."""
+        return self._awaited.get(lane, [])
+
+    @contextmanager
+    def watch(self, watcher: Watcher, lane: str | None = None, *, event_id: str = "") -> Iterator[None]:
+        """Call ``watcher`` for the events of one lane, or of all. ``event_id``: its turn is the one waited for."""
         watchers = self._everywhere if lane is None else self._by_lane.setdefault(lane, [])
         watchers.append(watcher)
+        if lane is not None and event_id:
+            self._awaited.setdefault(lane, []).append(event_id)
+        if lane is not None and self.on_interest is not None:
+            self.on_interest()
         try:
             yield
         finally:
             watchers.remove(watcher)
+            if lane is not None and event_id:
+                self._awaited[lane].remove(event_id)
             if lane is not None and not watchers:
                 self._by_lane.pop(lane, None)
+                self._awaited.pop(lane, None)

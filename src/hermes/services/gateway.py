@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
@@ -33,6 +33,9 @@ from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, OnTrouble, Tx
+
+if TYPE_CHECKING:
+    from hermes.services.cluster.node import ClusterNode
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -89,6 +92,8 @@ class Gateway:
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
     news: News = field(default_factory=News)
     last_output: Callable[[str, int], Awaitable[bytes]] = _no_output
+    node: ClusterNode | None = None
+    """In a cluster: this gateway's own node."""
 
     def begin(self) -> None:
         """Let accounts connect and skills and tools load, holding up no answer. Idempotent."""
@@ -102,10 +107,15 @@ class Gateway:
     async def status(self) -> dict[str, Any]:
         """Return what the services know of themselves. While the store is down, ``waiting`` is empty."""
         waiting: dict[str, int] = {}
+        nodes: list[dict[str, Any]] = []
         with suppress(StoreIsDownError, TimeoutError):  # the troubles say so
             async with asyncio.timeout(STORE_SECONDS):
                 waiting = await self.db.read(_waiting)
                 await self.supervisor.recall_today()
+                if self.node is not None:
+                    from hermes.store.cluster import report  # only in a cluster
+
+                    nodes = (await self.db.read(report.report))["nodes"]
         accounts = self.supervisor.status()
         failure = self.fetcher.progress.reason if self.config.model.provider == EMBEDDED else ""
         return {
@@ -116,6 +126,7 @@ class Gateway:
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
             "troubles": list(self.troubles[-5:]),
             "safe_reason": self.supervisor.paused_because,
+            **({"node": self.node.name, "nodes": nodes} if self.node is not None else {}),
         }
 
 

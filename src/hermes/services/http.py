@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
@@ -85,12 +85,14 @@ def make_session(
     total_seconds: float | None = 300.0,
     headers: Mapping[str, str] | None = None,
     auto_decompress: bool = True,
+    check: Callable[[], None] | None = None,
 ) -> aiohttp.ClientSession:
     """Open a session that goes through the proxies of ``rules``. The caller closes it.
 
     It keeps no cookies and reads no environment of its own. One session may reach some hosts directly
     and others through an HTTP or a SOCKS5 proxy. A proxy that cannot be reached raises
-    ``aiohttp.ClientProxyConnectionError``, as nothing was sent.
+    ``aiohttp.ClientProxyConnectionError``, as nothing was sent. ``check`` is called before each request leaves: what it
+    raises keeps the request back.
     """
     rules = rules or ProxyRules()
     proxies = [proxy for proxy in (rules.own, rules.https, rules.http, rules.all) if proxy]
@@ -101,6 +103,7 @@ def make_session(
         connector: aiohttp.TCPConnector = SocksConnector(rules.proxy_for, **options)
     else:
         connector = aiohttp.TCPConnector(**options)
+    proxied = () if all(map(is_socks, proxies)) else (_through_http_proxy(rules),)
     return aiohttp.ClientSession(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=total_seconds, sock_connect=connect_seconds),
@@ -109,7 +112,7 @@ def make_session(
         json_serialize=lambda value: orjson.dumps(value).decode(),
         auto_decompress=auto_decompress,
         trust_env=False,
-        middlewares=() if all(map(is_socks, proxies)) else (_through_http_proxy(rules),),
+        middlewares=proxied if check is None else (*proxied, _checked(check)),
     )
 
 
@@ -119,6 +122,14 @@ def _through_http_proxy(rules: ProxyRules) -> aiohttp.ClientMiddlewareType:
         proxy = rules.proxy_for(str(request.url))
         if proxy is not None and not is_socks(proxy):
             request.update_proxy(URL(proxy), None, None)
+        return await handler(request)
+
+    return send
+
+
+def _checked(check: Callable[[], None]) -> aiohttp.ClientMiddlewareType:
+    async def send(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        check()
         return await handler(request)
 
     return send

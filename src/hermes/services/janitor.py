@@ -25,8 +25,16 @@ STRANGERS_LIVE_SECONDS = 7 * 86400.0
 
 
 class Janitor:
-    def __init__(self, db: Database, clock: SteadyClock, *also: Callable[[], Awaitable[None]]) -> None:
-        """``also``: sweeps of parts that look after their own rows and files."""
+    def __init__(
+        self,
+        db: Database,
+        clock: SteadyClock,
+        *also: Callable[[], Awaitable[None]],
+        is_mine: Callable[[], bool] | None = None,
+    ) -> None:
+        """``also``: sweeps of parts that look after their own rows and files. ``is_mine``: in a cluster, whether this
+        node sweeps for all; its clock then follows the database's, and no deadline moves with it."""
+        self._is_mine = is_mine
         self._db = db
         self._also = also
         self._clock = clock
@@ -53,6 +61,9 @@ class Janitor:
         jump = self._clock.jump()
         if not jump:
             return
+        if self._is_mine is not None:
+            self._clock.accept(jump)
+            return
         log.warning("Clock set back" if jump < 0 else "Clock set forward", extra={"seconds": round(abs(jump))})
         if jump > 0:
             now = self._clock.now()
@@ -69,8 +80,14 @@ class Janitor:
 
     async def sweep(self) -> None:
         now = self._clock.now()
-        await self._db.alone(outbox.expire_parked, now=now)
-        await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
-        await self._db.alone(pairings.forget_strangers, before=now - STRANGERS_LIVE_SECONDS)
+        if self._is_mine is None or self._is_mine():
+            await self._db.alone(outbox.expire_parked, now=now)
+            await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
+            await self._db.alone(pairings.forget_strangers, before=now - STRANGERS_LIVE_SECONDS)
+        if self._is_mine is not None and self._is_mine():
+            from hermes.store.cluster import nodes  # only in a cluster
+
+            await self._db.alone(outbox.expire_unclaimed, now=now)
+            await self._db.alone(nodes.forget)
         for sweep in self._also:
             await sweep()

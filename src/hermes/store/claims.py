@@ -7,6 +7,7 @@ what keeps a lane from falling asleep with a message in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from hermes.core.dataclasses import dataclass
@@ -106,6 +107,27 @@ def free_older(tx: Tx, table: Table, *, owner: str, now: float) -> int:
     )
 
 
+def free_of(tx: Tx, table: Table, *, owner: str) -> int:
+    """Free what a node held that is gone, due at once whatever the clock of the next owner says."""
+    return tx.run(
+        f"UPDATE {table} SET owner = NULL, token = token + 1, next_at = 0 WHERE owner = :owner",  # noqa: S608
+        owner=owner,
+    )
+
+
+def free_unknown(tx: Tx, table: Table) -> int:
+    """Free what belongs to no node: of a gateway of before there were nodes, or of a store that was copied here.
+
+    A node joins before it claims anything, so an owner without a row in ``nodes`` is dead.
+    """
+    return tx.run(
+        f"""
+        UPDATE {table} SET owner = NULL, token = token + 1, next_at = 0
+        WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = {table}.owner)
+        """  # noqa: S608
+    )
+
+
 def due(tx: Tx, table: Table, *, now: float, limit: int = 200) -> list[str]:
     """Free keys with work to do now, the longest waiting first."""
     return tx.all(
@@ -113,6 +135,22 @@ def due(tx: Tx, table: Table, *, now: float, limit: int = 200) -> list[str]:
         str,
         now=now,
         limit=limit,
+    )
+
+
+def due_targets(tx: Tx, prefixes: Sequence[str], *, now: float, limit: int = 200) -> list[str]:
+    """Free targets with something to send now whose keys begin so: of the accounts that a node has."""
+    if not prefixes:
+        return []
+    begins = " OR ".join(f"substr(key, 1, {len(prefix)}) = :p{number}" for number, prefix in enumerate(prefixes))
+    return tx.all(
+        f"""
+        SELECT key FROM targets WHERE owner IS NULL AND next_at <= :now AND ({begins}) ORDER BY next_at LIMIT :limit
+        """,  # noqa: S608 - lengths and numbers of ours
+        str,
+        now=now,
+        limit=limit,
+        **{f"p{number}": prefix for number, prefix in enumerate(prefixes)},
     )
 
 

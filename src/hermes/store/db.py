@@ -33,15 +33,22 @@ class Dialect:
     skip_locked: str
     join: str
     """The function that joins the texts of a group of rows."""
+    now: str
+    """The database's own clock, in seconds: several nodes have no other clock in common."""
 
 
-SQLITE = Dialect("sqlite", "", "group_concat")
-POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED", "string_agg")
+SQLITE = Dialect("sqlite", "", "group_concat", "((julianday('now') - 2440587.5) * 86400.0)")
+POSTGRES = Dialect(
+    "postgres", "FOR UPDATE SKIP LOCKED", "string_agg", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS FLOAT8)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something for the owner; ``kind``: damage, replaced, journal, drift, locked, full, down, back or owner."""
+    """Something for the owner.
+
+    ``kind``: damage, replaced, journal, drift, locked, full, down, back, notifications or old.
+    """
 
     kind: str
     text: str
@@ -74,7 +81,7 @@ class StoreLimits:
     """How long closing waits for a recovery or a long statement; either may be cut off without harm."""
     statement_seconds: float = 30.0
     own_seconds: float = 3.0
-    """PostgreSQL: how long to wait for an earlier holder that may be dying."""
+    """PostgreSQL: how long to wait for a gateway of an older Hermes that may be dying."""
     connect_seconds: float = 5.0
 
 
@@ -165,6 +172,8 @@ class Database(ABC):
     """Runs store functions. Built by ``open_database``; closed by whoever opened it."""
 
     dialect: Dialect
+    schema_version: int = 0
+    """The newest migration that this program knows."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_trouble: OnTrouble | None) -> None:
         self._loop = loop
@@ -177,10 +186,6 @@ class Database(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Finish what is queued, then close every connection. A second call does nothing."""
-
-    @abstractmethod
-    async def own(self) -> None:
-        """Become the only gateway on this database, or raise ConfigError."""
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``fn(tx, …)`` in a transaction and return its result after COMMIT.

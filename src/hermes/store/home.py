@@ -134,9 +134,10 @@ def describe_foreign(home: Path, names: set[str]) -> str:
     return f"{who} ({', '.join(found)})"
 
 
-def read_only(path: Path) -> sqlite3.Connection:
+def read_only(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection:
     """Open a database file without a lock, a journal or a changed time."""
-    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    return sqlite3.connect(address, uri=True, check_same_thread=check_same_thread)
 
 
 def _counted(path: Path, table: str, one: str) -> list[str]:

@@ -17,6 +17,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.store.db import Tx
 
+UNFINISHED_COPY = "copy"
+"""The key of the note that a copy into this database leaves until it is complete."""
+
 META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -67,6 +70,15 @@ def pending(tx: Tx, steps: Sequence[Migration], what: str, *, family: str = "") 
         )
     have = version(tx, family=family)
     return [step for step in steps if step.number > have]
+
+
+def refuse_unfinished_copy(tx: Tx) -> None:
+    """Raise ConfigError while the rows of another store are being copied here."""
+    if tx.value("SELECT 1 FROM meta WHERE key = :key", key=UNFINISHED_COPY) is not None:
+        raise ConfigError(
+            "This database holds a copy of another store that is not complete.\n"
+            "  Run the same `hermes store copy` again; it goes on where it ended."
+        )
 
 
 def apply(tx: Tx, step: Migration, *, family: str = "") -> None:

@@ -6,9 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from hermes.store import migrate
 from hermes.store.db import Database, OnTrouble, StoreLimits
 
 DEFAULT_MIGRATIONS = "hermes.store.migrations"
+
+
+def is_postgres(address: str) -> bool:
+    return address.startswith(("postgres://", "postgresql://"))
 
 
 async def open_database(
@@ -18,19 +23,30 @@ async def open_database(
     clock: Callable[[], float] = time.time,
     on_trouble: OnTrouble | None = None,
     limits: StoreLimits | None = None,
+    for_copy: bool = False,
 ) -> Database:
     """Open (or create) a database and bring its schema up to date.
 
     A path, ``sqlite:///path`` or a ``file:`` URI means SQLite; ``postgresql://…`` means PostgreSQL.
     ``migrations`` is a package or a folder of ``NNNN_name.sql``. ``on_trouble`` is called on the event loop.
-    Raises StoreIsDownError, ForeignHomeError (the file is another program's) or ConfigError (it is too new).
+    Raises StoreIsDownError, ForeignHomeError (the file is another program's) or ConfigError (it is too new, or holds an
+    unfinished copy, which only ``for_copy`` opens).
     """
     limits = limits or StoreLimits()
     text = str(url_or_path)
-    if text.startswith(("postgres://", "postgresql://")):
+    database: Database
+    if is_postgres(text):
         from hermes.store.postgres import open_postgres  # psycopg costs 0.2 s: only for who uses it
 
-        return await open_postgres(text, migrations=migrations, on_trouble=on_trouble, limits=limits)
-    from hermes.store.sqlite.database import open_sqlite
+        database = await open_postgres(text, migrations=migrations, on_trouble=on_trouble, limits=limits)
+    else:
+        from hermes.store.sqlite.database import open_sqlite
 
-    return await open_sqlite(text, migrations=migrations, clock=clock, on_trouble=on_trouble, limits=limits)
+        database = await open_sqlite(text, migrations=migrations, clock=clock, on_trouble=on_trouble, limits=limits)
+    if not for_copy:
+        try:
+            await database.read(migrate.refuse_unfinished_copy)
+        except BaseException:
+            await database.close()
+            raise
+    return database

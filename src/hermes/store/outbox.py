@@ -538,6 +538,18 @@ def expire_parked(tx: Tx, *, now: float) -> int:
     )
 
 
+def expire_unclaimed(tx: Tx, *, now: float) -> int:
+    """In a cluster: give up what expired in targets that no node serves, as their accounts are nowhere configured."""
+    return tx.run(
+        """
+        UPDATE outbox SET state = 'dead', reason = 'expired: no node has this account', settled_at = :now
+        WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked') AND state = 'ready' AND expires_at <= :now
+            AND EXISTS (SELECT 1 FROM targets WHERE targets.key = outbox.target AND targets.owner IS NULL)
+        """,
+        now=now,
+    )
+
+
 def retry_dead(tx: Tx, row_id: str, *, expires_at: float, now: float) -> bool:
     """Offer a dead letter again, because a person asked for it."""
     target = tx.value("SELECT target FROM outbox WHERE id = :id AND state = 'dead'", id=row_id)

@@ -240,3 +240,9 @@ def forget_strangers(tx: Tx, *, before: float) -> int:
             seq=seq,
         )
     return events + len(told)
+
+
+def shared_secret(tx: Tx, own: str) -> str:
+    """The secret of the codes that all nodes of a cluster give: the first one's own."""
+    tx.run("INSERT INTO meta (key, value) VALUES ('pairing.secret', :own) ON CONFLICT (key) DO NOTHING", own=own)
+    return str(tx.value("SELECT value FROM meta WHERE key = 'pairing.secret'"))

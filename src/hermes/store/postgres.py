@@ -21,19 +21,21 @@ from typing import Any
 import psycopg
 from psycopg import errors
 from psycopg.adapt import Loader
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.types.numeric import IntDumper
 
-from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.core.errors import ForeignHomeError, NodeIsGoneError, OutcomeOfCommitUnknownError, StoreIsDownError
 from hermes.core.i18n.failures import describe_failure
 from hermes.store import migrate
-from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
+from hermes.store.cluster.nodes import application_name
+from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Tx
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 OWNER_LOCK = 0x48524D53
+"""Held alone by gateways of before clusters, shared by nodes: the two never work on one database at once."""
 MIGRATION_LOCK = OWNER_LOCK + 1
-_HERE = "hashtext(current_database() || '.' || current_schema())"
+HERE = "hashtext(current_database() || '.' || current_schema())"
 """Advisory locks are per server database; two gateways may share one in different schemas."""
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,10 @@ _RETRIES = 5
 _GRACE_SECONDS = 5.0
 """How much longer than the server's own timeout a statement may take before its connection is cut."""
 _MIGRATION_WAIT_SECONDS = 60
+_IDLE_SECONDS = 5.0
+"""A process that was paused inside a transaction holds others up for so long; a function of ours never pauses there."""
+_FENCE = "BEGIN; SELECT 1 FROM nodes WHERE id = '{node}' AND state <> 'gone' FOR KEY SHARE"
+"""Waits for whoever buries this node, and sees what that one wrote; a beat does not wait for it."""
 
 _CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure)
 _DOWN = (
@@ -57,6 +63,7 @@ _DOWN = (
     errors.TooManyConnections,
 )
 
+_IS_ID = re.compile(r"\w{1,80}", re.ASCII)
 _TOKENS = re.compile(r"'(?:[^']|'')*'|::|:([A-Za-z_]\w*)|%")
 
 
@@ -96,14 +103,22 @@ class PostgresDatabase(Database):
         self._threads: list[threading.Thread] = []
         self._workers = [_ThreadConnection(self) for _ in range(limits.connections)]
         self._watching: asyncio.TimerHandle | None = None
-        self._owner: Connection | None = None
-        self._owning: asyncio.Future[None] | None = None
-        self._owning_since = 0.0
-        self._has_lost = False
-        self._down = ""
         self._is_closed = False
+        self._node = ""
+        self._fence = ""
+
+    def show_node(self, node_id: str) -> None:
+        """From now on every write shows this node's row, and fails with NodeIsGoneError when the node is gone.
+
+        Called before the first write, so that all connections carry the node's name.
+        """
+        if not _IS_ID.fullmatch(node_id):
+            raise ValueError(f"{node_id!r} is no id of a node")
+        self._node = node_id
+        self._fence = _FENCE.format(node=node_id)
 
     async def start(self, steps: Sequence[migrate.Migration]) -> None:
+        self.schema_version = steps[-1].number if steps else 0
         await asyncio.to_thread(self._migrate, steps)
         for number, worker in enumerate(self._workers):
             thread = threading.Thread(target=self._work_forever, args=(worker,), name=f"store-{number}", daemon=True)
@@ -119,12 +134,6 @@ class PostgresDatabase(Database):
         patience = self._limits.statement_seconds + _GRACE_SECONDS
         for worker in self._workers:
             worker.cut_if_silent(patience)
-        if self._owning is not None and not self._owning.done():
-            if self._loop.time() - self._owning_since >= patience:
-                _cut(self._owner)
-        elif self._owner is not None:
-            self._owning_since = self._loop.time()
-            self._owning = self._loop.run_in_executor(None, self._keep_ownership)
         self._watching = self._loop.call_later(_GRACE_SECONDS, self._watch)
 
     async def close(self) -> None:
@@ -133,83 +142,22 @@ class PostgresDatabase(Database):
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
-        if self._owning is not None and not self._owning.done():
-            _, silent = await asyncio.wait({self._owning}, timeout=self._limits.close_seconds)
-            if silent:
-                _cut(self._owner)  # its thread would otherwise outlive us
         for _ in self._threads:
             self._jobs.put(None)
         await self._join(self._threads, self._limits.close_seconds)
-        if self._owner is not None:
-            await asyncio.to_thread(self._owner.close)
 
-    async def own(self) -> None:
-        """Hold a session-level lock until closed; waits a moment, since a server notices a killed holder late."""
-        deadline = self._loop.time() + self._limits.own_seconds
-        while self._owner is None:
-            try:
-                self._owner = await asyncio.to_thread(self._take_ownership)
-            except ConfigError:
-                if self._loop.time() >= deadline:
-                    raise
-                await asyncio.sleep(0.1)
-
-    def _take_ownership(self) -> Connection:
-        with contextlib.ExitStack() as on_failure:
-            connection = self._connect()
-            on_failure.callback(connection.close)
-            connection.autocommit = True
-            taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {_HERE})").fetchone()
-            if taken and taken[0]:
-                # The connection idles for as long as the gateway lives; only a lost host should end it.
-                connection.execute("SELECT set_config('idle_session_timeout', '0', false)")
-                on_failure.pop_all()
-                return connection
-        raise ConfigError(
-            "Another gateway works on this PostgreSQL database already.\n"
-            "  Stop that one, or give this one a database (or schema) of its own in HERMES_DATABASE_URL."
-        )
-
-    def _keep_ownership(self) -> None:
-        """See that the lock is still ours; after a lost connection, take it again or tell that another has it.
-
-        A server that is away is told of too, until it is back: whoever then has the lock is seen only then.
-        """
-        owner = self._owner
-        try:
-            if owner is None:
-                return
-            if owner.closed:
-                self._owner = self._take_ownership()
-            else:
-                owner.execute("SELECT 1")
-            self._has_lost = False
-            if self._down:
-                self._tell(Trouble("back", f"PostgreSQL works again. (It was: {self._down})"))
-                self._down = ""
-        except psycopg.Error:
-            if owner is not None:
-                owner.close()  # taken again at the next look, when the server may be back
-        except StoreIsDownError as error:
-            if not self._down:
-                self._down = str(error)
-                self._tell(Trouble("down", self._down))
-        except ConfigError as error:
-            if not self._has_lost:
-                self._has_lost = True
-                self._tell(Trouble("owner", f"This gateway lost its hold on the database. {error}"))
-
-    def _connect(self) -> Connection:
+    def connect(self, seconds: float | None = None) -> Connection:
+        """Open a connection with the timeouts that every connection of ours has. The caller closes it."""
         try:
             connection = psycopg.connect(
                 self._url,
-                connect_timeout=max(2, round(self._limits.connect_seconds)),
+                connect_timeout=max(2, round(self._limits.connect_seconds if seconds is None else seconds)),
                 keepalives=1,
                 keepalives_idle=10,
                 keepalives_interval=5,
                 keepalives_count=3,
                 tcp_user_timeout=20_000,
-                application_name="hermes",
+                application_name=application_name(self._node) if self._node else "hermes",
             )
             try:
                 self._set_up(connection)
@@ -227,18 +175,18 @@ class PostgresDatabase(Database):
         connection.execute(
             "SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
             " set_config('idle_in_transaction_session_timeout', %s, false)",
-            [f"{round(seconds * 1000)}ms" for seconds in (statement, self._limits.busy_seconds, 2 * statement)],
+            [f"{round(seconds * 1000)}ms" for seconds in (statement, self._limits.busy_seconds, _IDLE_SECONDS)],
         )
         connection.commit()
 
     # Migrations
 
     def _migrate(self, steps: Sequence[migrate.Migration]) -> None:
-        connection = self._connect()
+        connection = self.connect()
         try:
             connection.execute(f"SET lock_timeout = '{_MIGRATION_WAIT_SECONDS}s'")
             connection.execute(f"SET statement_timeout = '{_MIGRATION_WAIT_SECONDS * 10}s'")
-            connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK}, {_HERE})")
+            connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK}, {HERE})")
             connection.commit()
             tx = tx_of(connection)
             refuse_foreign(tx)
@@ -288,7 +236,7 @@ class _ThreadConnection:
         if time.monotonic() - self._asked_at < seconds or connection is None or connection.closed:
             return
         log.warning("PostgreSQL is silent", extra={"seconds": round(seconds)})
-        _cut(connection)
+        cut(connection)
 
     def _tx(self, connection: Connection) -> Tx:
         cursor_of = connection.cursor
@@ -326,12 +274,14 @@ class _ThreadConnection:
 
     def _attempt(self, job: Job[Any]) -> None:
         if self._connection is None:
-            self._connection = self._database._connect()
+            self._connection = self._database.connect()
         connection = self._connection
         is_read = job.kind == "read"
         connection.read_only = is_read or None
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if is_read else None
         try:
+            if fence := "" if is_read else self._database._fence:
+                self._begin_as_node(connection, fence)
             job.run(self._tx(connection))
             if connection.info.transaction_status == TransactionStatus.INERROR:
                 # COMMIT would quietly roll back: the function swallowed an error of the database.
@@ -347,6 +297,18 @@ class _ThreadConnection:
                 raise _LostError from error
             raise
         self._commit(connection)
+
+    def _begin_as_node(self, connection: Connection, fence: str) -> None:
+        """Begin, and show the node's row. By libpq itself: one journey, and no more work than BEGIN alone costs."""
+        self._asked_at = time.monotonic()
+        try:
+            result = connection.pgconn.exec_(fence.encode())
+        finally:
+            self._asked_at = math.inf
+        if result.status != ExecStatus.TUPLES_OK:
+            raise errors.error_from_result(result)
+        if not result.ntuples:
+            raise NodeIsGoneError("Other nodes have taken over the work of this one: its lease had ended.")
 
     def _commit(self, connection: Connection) -> None:
         if self._pause:
@@ -368,7 +330,7 @@ class _ThreadConnection:
             self._pause.at("after_commit")
 
 
-def _cut(connection: Connection | None) -> None:
+def cut(connection: Connection | None) -> None:
     """End the connection under a thread that waits on it; the thread sees an error and goes on."""
     if connection is None or connection.closed:
         return

@@ -74,6 +74,16 @@ def get(tx: Tx, process_id: str, *, person_id: str, session_id: str) -> Process 
     return found
 
 
+def of_host(tx: Tx, process_id: str, *, host: str) -> Process | None:
+    """A process of this machine, whoever it belongs to: for a node that was asked by another one."""
+    return tx.one(
+        f"SELECT {_COLUMNS} FROM processes WHERE id = :id AND host = :host",  # noqa: S608 - as above
+        Process,
+        id=process_id,
+        host=host,
+    )
+
+
 def listed(tx: Tx, *, person_id: str, session_id: str, limit: int) -> list[Process]:
     """This person's own, the newest first; of somebody without a name, this session's."""
     return tx.all(

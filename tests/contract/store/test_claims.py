@@ -8,7 +8,10 @@ import pytest
 
 from hermes.store import claims, inbox
 from hermes.store.claims import Claim, Table
+from hermes.store.cluster import nodes
+from hermes.store.cluster.nodes import NewNode
 from hermes.store.db import Database, Tx
+from hermes.store.turns import lanes
 from tests.contract.store.rows import DONE, NOW, OWNER, begin_next, begun_turn, finish, incoming, take
 
 TABLES: list[Table] = ["lanes", "targets"]
@@ -135,3 +138,17 @@ async def test_two_owners_taking_one_lane_make_one_turn(database: Database) -> N
         begun = [each for each in both if each is not None]
         assert len(begun) == 1
         await finish(database, begun[0])
+
+
+async def test_a_lane_that_depends_on_a_node_stays_there_while_that_lives(database: Database) -> None:
+    await database.write(nodes.join, NewNode("inc_a", "anna", "host", 1, "1.0", 6), lease_seconds=-1.0)
+    await database.write(claims.wake, "lanes", "talk", at=NOW)
+    await database.write(lanes.depend_on, "talk", "anna")
+    assert await database.write(lanes.claim, "talk", owner="inc_b", now=NOW, node="bert") is None
+    assert await database.read(lanes.due, now=NOW, node="bert") == []
+    assert await database.read(lanes.due, now=NOW, node="anna") == ["talk"]
+    await database.write(nodes.bury, "inc_a")
+    assert await database.read(lanes.due, now=NOW, node="bert") == ["talk"]
+    taken = await database.write(lanes.claim, "talk", owner="inc_b", now=NOW, node="bert")
+    assert taken is not None
+    assert taken[1].node == "anna", "so that bert can say from where it moved"

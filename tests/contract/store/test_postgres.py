@@ -1,4 +1,4 @@
-"""What only PostgreSQL can do to us: lost connections, deadlocks, a second gateway, another program's tables."""
+"""What only PostgreSQL can do to us: lost connections, deadlocks, other nodes, another program's tables."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.store.cluster.node_connection import NODE_LOCK, NodeConnection
+from hermes.store.cluster.nodes import ClusterView, NewNode
+from hermes.store.cluster.notifications import notify
 from hermes.store.db import Database, StoreLimits, Trouble, Tx
 from hermes.store.open import open_database
-from hermes.store.postgres import translate
+from hermes.store.postgres import HERE, OWNER_LOCK, PostgresDatabase, translate
 from tests.contract.store.servers import PostgresForTests
 
 
@@ -125,69 +131,102 @@ async def test_an_error_that_a_function_swallowed_is_not_committed_as_success(st
     assert await store.read(keys) == []
 
 
-async def test_a_second_gateway_on_the_same_database_is_refused_in_words(
-    store: Database, url: str, notes: Path
-) -> None:
-    await store.own()
-    await store.own()
-    second = await open_database(url, migrations=notes)
+class Joined:
+    """A node's connection to the product's tables, and what it posted."""
+
+    def __init__(self, store: PostgresDatabase, name: str) -> None:
+        self.views: asyncio.Queue[ClusterView] = asyncio.Queue()
+        self.news: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self.gone = asyncio.Event()
+        self.connection = NodeConnection(
+            store,
+            NewNode(f"inc_{name}", name, "host", 1, "1.0", 6),
+            monotonic=time.monotonic,
+            system_time=time.time,
+            on_view=lambda view, _: self.views.put_nowait(view),
+            on_news=lambda kind, key: self.news.put_nowait((kind, key)),
+            on_gone=self.gone.set,
+        )
+
+    async def names_seen(self, *wanted: str) -> None:
+        async with asyncio.timeout(20):
+            while [node.name for node in (await self.views.get()).nodes] != list(wanted):
+                continue
+
+
+@asynccontextmanager
+async def joined(store: PostgresDatabase, name: str, *, wait_seconds: float = 0.0) -> AsyncIterator[Joined]:
+    node = Joined(store, name)
     try:
-        with pytest.raises(ConfigError, match="Another gateway"):
-            await second.own()
+        await node.connection.join(wait_seconds)
+        yield node
+    finally:
+        await node.connection.close(10)
+
+
+@asynccontextmanager
+async def opened(url: str, **options: Any) -> AsyncIterator[PostgresDatabase]:
+    store = await open_database(url, **options)
+    assert isinstance(store, PostgresDatabase)
+    try:
+        yield store
+    finally:
         await store.close()
-        await second.own()
-    finally:
-        await second.close()
 
 
-HOLDERS = """
-    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 1213353299
-    AND objid::bigint = (hashtext(current_database() || '.' || current_schema())::bigint & 4294967295)
-"""
+async def test_two_nodes_work_on_one_database_and_see_each_other(url: str) -> None:
+    async with opened(url) as store, joined(store, "a") as first, joined(store, "b") as second:
+        await first.names_seen("a", "b")
+        await second.names_seen("a", "b")
 
 
-async def take_from_the_other(second: Database, url: str) -> None:
-    while True:  # the other one may be quicker to take it again
-        for pid in await second.read(lambda tx: tx.all(HOLDERS, int)):
-            await asyncio.to_thread(end_backend, url, pid)
-        try:
-            return await second.own()
-        except ConfigError:
-            continue
+async def test_a_notification_of_one_node_reaches_the_others(url: str) -> None:
+    async with opened(url) as store, joined(store, "a"), joined(store, "b") as second:
+        await store.write(notify, "target", "telegram:42")
+        async with asyncio.timeout(20):
+            while await second.news.get() != ("target", "telegram:42"):
+                continue
 
 
-async def test_a_hold_on_the_database_that_was_lost_to_another_is_told(
-    url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.5)  # long enough for the second to be quicker
-    troubles: asyncio.Queue[Trouble] = asyncio.Queue()
-    first = await open_database(url, migrations=notes, on_trouble=troubles.put_nowait)
-    second = await open_database(url, migrations=notes, limits=StoreLimits(own_seconds=0))
-    try:
-        await first.own()
-        async with asyncio.timeout(30):
-            await take_from_the_other(second, url)
-            assert (await troubles.get()).kind == "owner"
-    finally:
-        await first.close()
-        await second.close()
+async def test_a_gateway_of_before_clusters_keeps_nodes_out_in_words(url: str) -> None:
+    async with opened(url) as store:
+        with psycopg.connect(url, autocommit=True) as old:
+            old.execute(f"SELECT pg_advisory_lock({OWNER_LOCK}, {HERE})".encode())
+            with pytest.raises(ConfigError, match="an older Hermes"):
+                async with joined(store, "a"):
+                    pass
+        async with joined(store, "a", wait_seconds=10):
+            with psycopg.connect(url, autocommit=True) as old:
+                taken = old.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {HERE})".encode()).fetchone()
+                assert taken == (False,)
 
 
-async def test_a_hold_on_the_database_is_taken_again_after_a_lost_connection(
-    url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
-    store = await open_database(url, migrations=notes)
-    try:
-        await store.own()
-        [pid] = await store.read(lambda tx: tx.all(HOLDERS, int))
+HOLDERS = f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = {NODE_LOCK}"
+
+
+def holder(url: str) -> list[int]:
+    with psycopg.connect(url, autocommit=True) as admin:
+        return [pid for (pid,) in admin.execute(HOLDERS.encode()).fetchall()]
+
+
+async def test_a_node_whose_connection_was_lost_goes_on_with_another_one(url: str) -> None:
+    async with opened(url) as store, joined(store, "a") as node:
+        [pid] = holder(url)
         await asyncio.to_thread(end_backend, url, pid)
         async with asyncio.timeout(20):
-            while (held := await store.read(lambda tx: tx.all(HOLDERS, int))) in ([], [pid]):  # noqa: ASYNC110 - nothing tells us
+            while (held := holder(url)) in ([], [pid]):  # noqa: ASYNC110 - nothing tells us
                 await asyncio.sleep(0.01)
         assert len(held) == 1, "by another connection, and by no more than one"
-    finally:
-        await store.close()
+        await node.names_seen("a")
+        assert not node.gone.is_set()
+
+
+async def test_a_node_that_others_buried_learns_so_at_its_next_beat(url: str) -> None:
+    async with opened(url) as store, joined(store, "a") as node:
+        await node.names_seen("a")
+        await store.write(lambda tx: tx.run("UPDATE nodes SET state = 'gone'"))
+        async with asyncio.timeout(20):
+            await node.gone.wait()
 
 
 @pytest.fixture
@@ -201,10 +240,9 @@ def own_role(url: str) -> Iterator[str]:
         admin.execute(f"DROP ROLE {name}".encode())
 
 
-async def test_a_server_that_is_away_for_a_while_is_told_and_is_no_loss_of_the_hold_on_it(
-    url: str, own_role: str, notes: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_server_that_is_away_for_a_while_is_told_and_the_node_goes_on(
+    url: str, own_role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
     refused = threading.Semaphore(0)
     connect = psycopg.connect
 
@@ -216,11 +254,9 @@ async def test_a_server_that_is_away_for_a_while_is_told_and_is_no_loss_of_the_h
             raise
 
     troubles: list[Trouble] = []
-    store = await open_database(f"{url}&user={own_role}", migrations=notes, on_trouble=troubles.append)
-    with connect(url, autocommit=True) as admin:
-        try:
-            await store.own()
-            [pid] = await store.read(lambda tx: tx.all(HOLDERS, int))
+    async with opened(f"{url}&user={own_role}", on_trouble=troubles.append) as store, joined(store, "a") as node:
+        with connect(url, autocommit=True) as admin:
+            [pid] = holder(url)
             monkeypatch.setattr(psycopg, "connect", counted)
             admin.execute(f"ALTER ROLE {own_role} NOLOGIN".encode())
             admin.execute("SELECT pg_terminate_backend(%s, 2000)", [pid])
@@ -230,9 +266,7 @@ async def test_a_server_that_is_away_for_a_while_is_told_and_is_no_loss_of_the_h
             async with asyncio.timeout(20):
                 while len(troubles) < 2:  # noqa: ASYNC110 - nothing tells us
                     await asyncio.sleep(0.01)
-            assert len(await store.read(lambda tx: tx.all(HOLDERS, int))) == 1
-        finally:
-            await store.close()
+            assert not node.gone.is_set()
     assert [trouble.kind for trouble in troubles] == ["down", "back"]
 
 
@@ -277,17 +311,25 @@ async def test_a_server_that_falls_silent_is_cut_off(url: str, notes: Path, monk
         await store.close()
 
 
-async def test_a_silent_server_does_not_keep_the_owner_from_closing(
-    url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
-    store = await open_database(url, migrations=notes, limits=StoreLimits(connections=1, close_seconds=0.3))
-    await store.own()
-    [owner] = await store.read(lambda tx: tx.all(HOLDERS, int))
-    os.kill(owner, signal.SIGSTOP)
-    try:
-        await asyncio.sleep(0.1)  # it is asked meanwhile whether the lock is still ours
-        async with asyncio.timeout(20):
-            await store.close()
-    finally:
-        os.kill(owner, signal.SIGCONT)
+async def test_a_silent_server_does_not_keep_a_node_from_closing(url: str) -> None:
+    async with opened(url, limits=StoreLimits(connections=1, close_seconds=0.3)) as store:
+        async with joined(store, "a"):
+            [pid] = holder(url)
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_node_whose_server_fell_silent_tries_another_connection(url: str) -> None:
+    async with opened(url) as store, joined(store, "a") as node:
+        await node.names_seen("a")
+        [pid] = holder(url)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            while not node.views.empty():
+                node.views.get_nowait()
+            async with asyncio.timeout(30):
+                while node.views.empty():
+                    node.connection.cut_if_silent()  # as the event loop of a node does
+                    await asyncio.sleep(0.05)
+        finally:
+            os.kill(pid, signal.SIGCONT)

@@ -65,3 +65,17 @@ def test_the_system_clock_is_steady_when_nobody_sets_it() -> None:
     clock = steady_clock(SystemClock())
     assert abs(clock.now() - time.time()) < 1
     assert clock.jump() == 0
+
+
+def test_a_clock_that_follows_another_one_shows_its_time_whatever_the_machine_says() -> None:
+    system = FakeClock()
+    clock = SteadyClock(system)
+    right = system.now() - 3600
+    clock.follow(-3600.0)
+    assert clock.now() == right
+    system.jump(86400.0)  # somebody sets the machine's clock
+    assert clock.now() == right, "not before the next look at the other clock"
+    clock.follow(-3600.0 - 86400.0)
+    system.advance(10)
+    assert clock.now() == right + 10
+    assert clock.jump() == 0

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from hermes.agent.backends import bubblewrap, cgroups, docker, environment, landlock, network, ssh
 from hermes.agent.backends.base import Backend, BackendName, Bounds, CommandSpec, Running
@@ -77,11 +77,22 @@ class _BackgroundCommand:
     over: asyncio.Task[None] | None = None
 
 
+class ProcessesElsewhere(Protocol):
+    """Background commands of other nodes."""
+
+    async def read(self, process: Process, offset: int, count: int) -> tuple[bytes, int]: ...
+    async def wait(self, process: Process, seconds: float) -> None: ...
+    async def kill(self, process: Process) -> None: ...
+
+
 class Terminals:
     """Run the commands of the terminal tools; ``more_variables`` names what skills need.
 
     Whatever it started has ended when ``close`` returns; if this process dies, what it started ends by itself.
+    ``elsewhere`` reaches the commands of other nodes; None where there are none.
     """
+
+    elsewhere: ProcessesElsewhere | None = None
 
     def __init__(
         self,
@@ -94,7 +105,9 @@ class Terminals:
         look_up: Callable[[str], str | None] = lambda _: None,
         more_variables: Callable[[], Iterable[str]] = tuple,
         mask: Callable[[bytes], bytes] = bytes,
+        host: str = "",
     ) -> None:
+        """``host`` is the name under which commands are stored as this machine's; a node of a cluster has its own."""
         self._home = home
         self._environ = environ
         self._config = config
@@ -103,7 +116,7 @@ class Terminals:
         self._look_up = look_up
         self._more_variables = more_variables
         self._mask = mask
-        self._host = platform.node()
+        self._host = host or platform.node()
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _BackgroundCommand] = {}
         self._quota = WorkspaceQuota()
@@ -326,26 +339,40 @@ class Terminals:
         job = self._jobs.get(process.id)
         if job is not None:
             return await job.output.read(offset, count), job.output.size
+        if self._is_elsewhere(process) and self.elsewhere is not None:
+            return await self.elsewhere.read(process, offset, count)
         path = self._home / OUTPUTS / process.log
         return await asyncio.to_thread(lambda: (read_file(path, offset, count), _size(path)))
+
+    def node_of(self, process: Process) -> str:
+        """The node that a process belongs to; '' for this one."""
+        return process.host if self.elsewhere is not None and self._is_elsewhere(process) else ""
+
+    def _is_elsewhere(self, process: Process) -> bool:
+        return process.host != self._host
 
     async def wait(self, process: Process, seconds: float) -> None:
         """Wait until the process ends, at most ``seconds``."""
         job = self._jobs.get(process.id)
         if job is not None and job.over is not None:
             await asyncio.wait({job.over}, timeout=seconds)
+        elif process.is_running and self._is_elsewhere(process) and self.elsewhere is not None:
+            await self.elsewhere.wait(process, seconds)
 
     async def kill(self, process: Process) -> None:
         job = self._jobs.get(process.id)
+        if job is None and self._is_elsewhere(process) and self.elsewhere is not None:
+            await self.elsewhere.kill(process)
+            return
         if job is None or job.over is None:
             raise ToolError(f"{process.id} does not run here any more.")
         await to_the_end(job.running.end())
         await asyncio.wait({job.over}, timeout=5)
 
 
-async def end_leftovers(db: Database, *, now: float) -> None:
+async def end_leftovers(db: Database, *, now: float, host: str = "") -> None:
     """Kill processes a crashed gateway left running, and record their end."""
-    for left in await db.read(processes.left_open, platform.node()):
+    for left in await db.read(processes.left_open, host or platform.node()):
         if kill_group(left.process_group, left.process_started):
             log.warning("Killed process left by a crash", extra={"group": left.process_group, "command": left.id})
         await db.write(processes.end, left.id, exit_code=None, now=now)

@@ -32,7 +32,9 @@ async def process(
         lines = []
         for each in found:
             command = each.command if len(each.command) <= 100 else f"{each.command[:100]}…"
-            lines.append(f"{each.id}  {_state(each)}  {each.backend}  {' '.join(command.split())}")
+            node = terminals.node_of(each)
+            where = f"{each.backend} on node {node}" if node else each.backend
+            lines.append(f"{each.id}  {_state(each)}  {where}  {' '.join(command.split())}")
         return "\n".join(lines) or "You have started nothing in the background."
     if not id:
         raise ToolError(f"{action} needs the 'id' of a process. See process(action='list').")

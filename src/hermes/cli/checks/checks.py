@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from hermes.cli.checks.finding import Finding, Level
 from hermes.cli.support.client import GatewayClient, Standalone, load_config, outside_platforms
 from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
@@ -26,20 +27,8 @@ if TYPE_CHECKING:
     from hermes.cli.support.connectivity import Reached
     from hermes.config import Config, Loaded
 
-Level = Literal["good", "hint", "trouble"]
-
 MIN_FREE_BYTES = 500_000_000
 ANSWER_SECONDS = 20.0  # a quick look over a database of gigabytes takes a while
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the screen; ``more`` are lines below it."""
-
-    name: str
-    level: Level
-    text: str
-    more: tuple[str, ...] = ()
 
 
 def examine(home: Path, command: str) -> list[Finding]:
@@ -55,6 +44,7 @@ def examine(home: Path, command: str) -> list[Finding]:
             stores_check(store, command),
             *_outside_checks(home, loaded, command, facts),
             people_check(store, loaded.config, command),
+            *_cluster_checks(home, loaded.config, command, store),
         ]
     return [*findings, *approvals_check(loaded.config, command), service_check(facts)]
 
@@ -207,6 +197,15 @@ def people_check(store: Store, config: Config, command: str = "hermes") -> Findi
         told = f"nobody is the owner, so {':'.join(only)} works in a sandbox. Is that you?"
         return Finding("people", "hint", f"{words}; {told} → {command} config set owners {':'.join(only)}")
     return Finding("people", "good", words)
+
+
+def _cluster_checks(home: Path, config: Config, command: str, store: Store) -> list[Finding]:
+    """Look at every node where the store is on a PostgreSQL server that answers."""
+    if not config.database_url or store.sound is None:
+        return []
+    from hermes.cli.checks.cluster import ask, cluster_check
+
+    return cluster_check(ask(home), command)
 
 
 # Outside

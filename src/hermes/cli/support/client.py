@@ -427,6 +427,7 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
 
     from hermes.core.secret import Redactor
     from hermes.hosting.control.handlers.access import StandingVerbs
+    from hermes.hosting.control.handlers.cluster import ClusterVerbs
     from hermes.hosting.control.handlers.store import StoreVerbs
     from hermes.hosting.logs import CleanFormatter, Logs
     from hermes.services.clock import SystemClock
@@ -449,7 +450,7 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
             try:
                 clock = SystemClock()
                 standing = StandingVerbs(home, db, clock, lambda: config).mapping()
-                yield {**StoreVerbs(home, db, clock).mapping(), **standing}
+                yield {**StoreVerbs(home, db, clock).mapping(), **standing, **ClusterVerbs(db).mapping()}
             finally:
                 await db.close()
     finally:

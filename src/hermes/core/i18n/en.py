@@ -440,6 +440,7 @@ class Texts:
     COULD_NOT_BE_SENT_EARLIER = "⏳ This could not be sent earlier:"
     FILE_NOT_SENT = "({name} was not sent: {reason})"
     FILE_NOT_TAKEN = "{name} did not arrive: {reason}"
+    MOVED_FROM_NODE = "↪ This conversation moved from {before} to {here}. Files and processes of {before} are not here."
     FILE_LIES_AT = "📎 {name}: {path}"
     FILE_TOO_BIG = "it has {size}, and {most} is the most that can be sent here"
     FILE_IS_EMPTY = "it is empty"

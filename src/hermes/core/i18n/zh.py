@@ -70,6 +70,7 @@ STATES = {
     "broken": "出错了",
     "paused": "已暂停",
     "not configured": "还没配置好",
+    "elsewhere": "在另一个节点上",
 }
 REASONS = {
     "the owner": "主人",
@@ -466,6 +467,7 @@ class Chinese(Texts):
     COULD_NOT_BE_SENT_EARLIER = "⏳ 之前未能发出的消息："
     FILE_NOT_SENT = "（{name} 没有发出去：{reason}）"
     FILE_NOT_TAKEN = "{name} 没有送到：{reason}"
+    MOVED_FROM_NODE = "↪ 这个对话从 {before} 转到了 {here}。{before} 上的文件和进程不在这里。"
     FILE_LIES_AT = "📎 {name}：{path}"
     FILE_TOO_BIG = "它有 {size}，这里最多能发 {most}"
     FILE_IS_EMPTY = "它是空的"

@@ -104,6 +104,13 @@ class LocalHub:
             if not self._listeners[chat]:
                 del self._listeners[chat]
 
+    def has_listener(self, chat: str) -> bool:
+        return chat in self._listeners
+
+    def chats(self) -> list[str]:
+        """The chats that somebody listens to."""
+        return list(self._listeners)
+
     def deliver(self, message: OutboundMessage) -> Receipt:
         """Hand a message to everyone who listens to its chat; one ``idempotency_key`` is shown once."""
         key, chat = message.idempotency_key, message.target.chat

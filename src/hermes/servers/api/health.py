@@ -54,4 +54,5 @@ def in_full(snapshot: Mapping[str, Any], parts: ApiParts) -> dict[str, Any]:
         "troubles": troubles(snapshot),
         "platforms": {platform["account"]: dict(platform) for platform in snapshot["platforms"]},
         "running": snapshot["running"],
+        **({"node": snapshot["node"], "nodes": snapshot["nodes"]} if "nodes" in snapshot else {}),
     }

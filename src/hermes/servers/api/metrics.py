@@ -85,6 +85,7 @@ class Metrics:
             (
                 *_of_accounts(accounts),
                 *self._of_turns(len(status["running"]), status["waiting"]),
+                *_of_nodes(status.get("nodes", ())),
                 *self._of_requests(),
                 *self._of_the_loop(),
                 *self._of_the_process(),
@@ -145,6 +146,24 @@ def _of_accounts(accounts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ]
     yield family("hermes_adapter_connected", "gauge", "1 when the account is connected.", connected)
     yield family("hermes_adapter_reconnects_total", "counter", "Times an account came back.", each("reconnects"))
+
+
+def _of_nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Every node on the same database, as this one sees it; nothing where a gateway works alone on a file."""
+    if not nodes:
+        return
+    shown = [({"node": str(node["name"]), "version": str(node["version"])}, node) for node in nodes]
+    living = [(labels, node) for labels, node in shown if node["state"] in ("living", "draining")]
+    up = [({**labels, "state": str(node["state"])}, node["state"] == "living") for labels, node in shown]
+    yield family("hermes_node_up", "gauge", "1 when the node lives and takes work.", up)
+    for name, what in (
+        ("lease_left", "Seconds until the node's lease ends."),
+        ("lanes", "Conversations that the node serves now."),
+        ("turns", "Turns that the node has begun."),
+        ("targets", "Chats that the node sends to now."),
+    ):
+        unit = "_seconds" if name == "lease_left" else ""
+        yield family(f"hermes_node_{name}{unit}", "gauge", what, [(labels, node[name]) for labels, node in living])
 
 
 def _alone(value: float) -> list[Sample]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import field
 from datetime import datetime, time
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 
@@ -64,6 +64,16 @@ class Link(StrEnum):
     BROKEN = "broken"
     PAUSED = "paused"
     INCOMPLETE = "not configured"
+    ELSEWHERE = "elsewhere"  # another node has it; this one stands by
+
+
+class AccountDuties(Protocol):
+    """Which accounts this node has: see ``services.cluster.duties``. A gateway alone has them all."""
+
+    def is_held(self, key: str) -> bool: ...
+    def holder(self, key: str) -> str: ...
+    async def hold(self, key: str) -> None: ...
+    async def release(self, key: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -82,6 +92,7 @@ class _SupervisedAccount:
     sends_are_refused: bool = False  # what comes in says nothing about that
     capabilities: Capabilities | None = None
     adapter: Adapter | None = None
+    standby: Adapter | None = None  # of an account elsewhere: fetches files, and neither receives nor sends
     task: asyncio.Task[None] | None = None
     running: asyncio.Task[None] | None = None
     kept: AccountResource = field(default_factory=AccountResource)
@@ -115,11 +126,14 @@ class Supervisor:
         pace: SupervisorTiming = SupervisorTiming(),  # noqa: B008 - frozen
         on_signed_out: Callable[[AccountKey, str], None] = lambda *_: None,
         on_change: Callable[[AccountKey, Link], None] = lambda *_: None,
+        duties: AccountDuties | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         """``extras`` are values that come from us and not from the configuration (the local hub).
 
         ``on_signed_out`` is told once, with the reason, when a platform does not know an account any more;
-        ``on_change`` whenever an account is in another state than before.
+        ``on_change`` whenever an account is in another state than before. In a cluster an account runs only while its
+        duty is held here, and ``check`` raises where a request may not leave any more.
         """
         self._manifests = manifests
         self._db = db
@@ -130,6 +144,8 @@ class Supervisor:
         self._pace = pace
         self._on_signed_out = on_signed_out
         self._on_change = on_change
+        self._duties = duties
+        self._check = check
         self._accounts: dict[AccountKey, _SupervisedAccount] = {}
         self._traffic: dict[AccountKey, _Traffic] = {}
         self._started_at = clock.now()
@@ -160,6 +176,11 @@ class Supervisor:
         account = self._accounts.get(AccountKey(target.platform, target.account))
         return account.adapter if account is not None else None
 
+    def reader_of(self, target: Target) -> Adapter | None:
+        """Whoever can fetch a file of this account: its adapter, or the one that stands by."""
+        account = self._accounts.get(AccountKey(target.platform, target.account))
+        return (account.adapter or account.standby) if account is not None else None
+
     def capabilities(self, target: Target) -> Capabilities | None:
         account = self._accounts.get(AccountKey(target.platform, target.account))
         return account.capabilities if account is not None else None
@@ -189,6 +210,23 @@ class Supervisor:
             account.sends_are_refused = True
             account.cure = error.cure
             self._change(account, Link.SIGNED_OUT, str(error))
+
+    def has(self, target: Target) -> bool:
+        """Whether this node, and no other one, sends to this account."""
+        account = self._accounts.get(AccountKey(target.platform, target.account))
+        return account is not None and self._may_run(account)
+
+    def here(self) -> list[AccountKey]:
+        """The accounts that this node has."""
+        return [key for key, account in self._accounts.items() if self._may_run(account)]
+
+    def lapse(self) -> None:
+        """Stop receiving and sending: other nodes may have the accounts from now on. Resumed with their duties."""
+        for account in self._accounts.values():
+            if self._is_shared(account):
+                account.adapter = None
+                if account.running is not None:
+                    account.running.cancel()
 
     def status(self) -> list[dict[str, Any]]:
         return [self._status_of(account) for account in self._accounts.values()]
@@ -278,6 +316,13 @@ class Supervisor:
             account.task = asyncio.create_task(self._keep_up(account), name=f"account {key}")
         return account
 
+    def _is_shared(self, account: _SupervisedAccount) -> bool:
+        """Whether one node of several has this account. Each node has its own terminal."""
+        return self._duties is not None and not account.manifest.always_on
+
+    def _may_run(self, account: _SupervisedAccount) -> bool:
+        return self._duties is None or account.manifest.always_on or self._duties.is_held(_duty_of(account.key))
+
     def _stop(self, account: _SupervisedAccount) -> None:
         account.adapter = None
         if account.task is not None:
@@ -325,8 +370,11 @@ class Supervisor:
         """Run the adapter again and again until cancelled. The HTTP session and what is kept outlive the adapter's
         restarts, so that a broken poll never cuts a send in flight."""
         try:
-            async with make_session(account.rules) as http:
+            check = self._check if self._is_shared(account) else None
+            async with make_session(account.rules, check=check) as http:
                 while not self._is_stopping:
+                    if not self._may_run(account):
+                        await self._stand_by(account, http)
                     pause = await self._run_once(account, http)
                     if isinstance(http.connector, aiohttp.TCPConnector):
                         http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
@@ -337,6 +385,33 @@ class Supervisor:
                 await asyncio.Event().wait()
         finally:
             await account.kept.close()
+            if self._duties is not None and account.key not in self._accounts and self._is_shared(account):
+                # Not configured here any more: another node may have it.
+                with suppress(StoreIsDownError):
+                    await self._duties.release(_duty_of(account.key))
+
+    async def _stand_by(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
+        """Wait until this node has the account. Say who has it meanwhile, and know what its platform can do."""
+        duties = self._duties
+        assert duties is not None  # noqa: S101 - asked for in a cluster only
+        duty = _duty_of(account.key)
+        taking = asyncio.ensure_future(duties.hold(duty))
+        try:
+            while not taking.done():
+                holder = duties.holder(duty)
+                if holder:
+                    account.failures = 0
+                    self._change(account, Link.ELSEWHERE, f"on node {holder}")
+                    if account.standby is None:
+                        with suppress(ConfigError, StoreIsDownError):  # told when this node is to run it
+                            account.standby = await self._build(account, http)
+                            account.capabilities = account.standby.capabilities
+                await asyncio.wait({taking}, timeout=self._pace.watch_seconds)
+            taking.result()
+        finally:
+            taking.cancel()
+        if account.state is Link.ELSEWHERE:
+            self._change(account, Link.CONNECTING, "")
 
     async def _run_once(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> float | None:
         """Run an adapter until it ends. Return the pause before the next run, or None."""
@@ -347,6 +422,9 @@ class Supervisor:
             await self._run_adapter(account, http)
             if self._is_stopping:
                 return None
+            if not self._may_run(account):
+                self._change(account, Link.CONNECTING, "the database is not reached; other nodes may have this account")
+                return 0.0
             return self._broke(account, Link.BROKEN, "run() ended by itself", self._backoff(account))
         except ConfigError as error:
             self._change(account, Link.INCOMPLETE, str(error))
@@ -468,6 +546,10 @@ class Supervisor:
         account.short_runs = 0 if has_held and account.frames_this_run else account.short_runs + 1
         step = steps[min(max(account.failures, account.short_runs - 1), len(steps) - 1)]
         return step * random.uniform(0.75, 1.25)
+
+
+def _duty_of(key: AccountKey) -> str:
+    return f"account:{key}"
 
 
 def _traffic_between(tx: Tx, *, since: float, before: float) -> dict[AccountKey, _Traffic]:

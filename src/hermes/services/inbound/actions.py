@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import SessionKey
 from hermes.core.messages import InboundMessage, Press
 from hermes.core.ports import Clock
 from hermes.services.inbound.notices import Notices
@@ -42,7 +43,10 @@ class Actions:
         *,
         commands: Acts[InboundMessage],
         presses: Acts[Press],
+        is_mine: Callable[[SessionKey], bool] | None = None,
     ) -> None:
+        """``is_mine`` tells of a chat whether this node takes up what was left undone there."""
+        self._is_mine = is_mine
         self._db = db
         self._clock = clock
         self._lanes = lanes
@@ -117,6 +121,8 @@ class Actions:
         running = set(self._running)  # by now: what ends while we read is read as open
         for row in await self._db.read(inbox.acting):
             if row.id in running or row.id in self._running or row.received_at > before:
+                continue
+            if self._is_mine is not None and not self._is_mine(SessionKey.parse(row.lane)):
                 continue
             try:
                 event = codec.load_press(row.body) if row.kind == "press" else codec.load_message(row.body)

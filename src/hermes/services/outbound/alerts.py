@@ -80,12 +80,17 @@ class Alerts:
         self._outbox_writer.due(rows)
 
 
+_OF_ALL = frozenset({"down", "back", "notifications"})
+"""Troubles with the database that the nodes of a cluster share."""
+
+
 class Troubles:
     """What is wrong, kept for status, and what passes only until it has passed. The owner is told of each."""
 
-    def __init__(self, on_owner_lost: Callable[[str], None]) -> None:
+    def __init__(self) -> None:
         self.texts: list[str] = TroubleTexts()
-        self._on_owner_lost = on_owner_lost
+        self.tells_for_all: Callable[[], bool] = lambda: True
+        """Whether this node tells of troubles that every node of a cluster sees."""
         self._passing: set[str] = set()
         self._untold: list[str] = TroubleTexts()
         self._tell: Callable[[str], None] = self._untold.append
@@ -103,9 +108,8 @@ class Troubles:
             self._passing &= set(self.texts)
         if trouble.kind in REPAIRED:
             asyncio.get_running_loop().call_later(REPAIRED_SECONDS, self._forget, trouble.text)
-        if trouble.kind == "owner":
-            self._on_owner_lost(trouble.text)
-        self._tell(trouble.text)
+        if trouble.kind not in _OF_ALL or self.tells_for_all():
+            self._tell(trouble.text)
 
     def _forget(self, text: str) -> None:
         with suppress(ValueError):  # told once more meanwhile, or there were too many

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
@@ -43,6 +44,7 @@ POLL_SECONDS = 1.0
 SEND_SECONDS = 60.0
 SEND_FILE_SECONDS = 330.0  # a large file over a slow line
 NO_ADAPTER_SECONDS = 60.0  # what waits is hastened when the account is connected
+MOVED_SECONDS = 0.5  # another node may have the account by then
 BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 MIN_WAIT_SECONDS = 0.2  # of one that was told to wait for no time at all
 
@@ -57,6 +59,15 @@ class AttemptOutcome:
     again_in: float | None = None
 
 
+class Served(Protocol):
+    """The targets that this node sends to: see ``services.cluster``. A gateway alone sends to all of them."""
+
+    def has(self, target: str) -> bool: ...
+    def prefixes(self) -> list[str]: ...
+    def wake_elsewhere(self, target: str) -> None: ...
+    def may_act(self) -> bool: ...
+
+
 class Delivery:
     def __init__(
         self,
@@ -68,6 +79,8 @@ class Delivery:
         rate_limiter: RateLimiter,
         on_sent: Callable[[Target], None] = lambda _: None,
         on_refused: Callable[[Target, PlatformError], None] = lambda *_: None,
+        bring_files: Callable[[OutboundMessage], Awaitable[OutboundMessage]] | None = None,
+        served: Served | None = None,
     ) -> None:
         self._db = db
         self._adapter_of = adapter_of
@@ -77,6 +90,8 @@ class Delivery:
         self._rate_limiter = rate_limiter
         self._on_sent = on_sent
         self._on_refused = on_refused
+        self._bring_files = bring_files
+        self._served = served
         self._orphans = Orphans(db, "targets", clock, owner)
         self._active: dict[str, bool] = {}  # target → woken again while it was being served
         self._handed: dict[str, tuple[BegunDelivery, Slot]] = {}  # claimed by the transaction that stored the row
@@ -86,6 +101,10 @@ class Delivery:
 
     def wake(self, target: str) -> None:
         """Start to serve a target. Called after the commit that stored its row."""
+        is_in_hand = target in self._active or target in self._handed
+        if self._served is not None and not is_in_hand and not self._served.has(target):
+            self._served.wake_elsewhere(target)
+            return
         if self._is_closed:
             return
         if target in self._active:
@@ -98,13 +117,13 @@ class Delivery:
 
     def begin_within(self, tx: Tx, target: str, *, now: float) -> BegunDelivery | None:
         """Claim an idle target and begin its row in the storing transaction, which saves a commit. May run twice."""
-        if self._is_draining or target in self._active:
+        if self._is_draining or target in self._active or (self._served is not None and not self._served.has(target)):
             return None
         return outbox.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))
 
     def reserve(self, target: str) -> Slot | None:
         """Reserve a slot for a row of an idle target, if it could be sent at once."""
-        if self._is_draining or target in self._active:
+        if self._is_draining or target in self._active or (self._served is not None and not self._served.has(target)):
             return None
         return self._place_now(target)
 
@@ -118,11 +137,21 @@ class Delivery:
         while True:
             try:
                 await self._orphans.free(self._active)
-                for target in await self._db.read(claims.due, "targets", now=self._clock.now()):
-                    self.wake(target)
+                await self.look()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "looking for targets", "reason": str(error)})
             await asyncio.sleep(POLL_SECONDS)
+
+    async def look(self) -> None:
+        """Serve what is due and free now."""
+        now = self._clock.now()
+        if self._served is None:
+            found = await self._db.read(claims.due, "targets", now=now)
+        else:
+            due = await self._db.read(claims.due_targets, self._served.prefixes(), now=now)
+            found = [target for target in due if self._served.has(target)]
+        for target in found:
+            self.wake(target)
 
     async def drain(self, seconds: float) -> None:
         """Let sends in flight finish; what is left stays in the outbox."""
@@ -138,8 +167,7 @@ class Delivery:
     async def connected(self, account: str) -> None:
         """Send what waited for this account now, not at its next try."""
         await self._db.write(outbox.hasten, account, now=self._clock.now())
-        for target in await self._db.read(claims.due, "targets", now=self._clock.now()):
-            self.wake(target)
+        await self.look()
 
     async def _serve(self, target: str) -> None:
         try:
@@ -246,6 +274,8 @@ class Delivery:
         except ValueError as error:  # a damaged row: nobody could ever send it
             return self._dead(sending, f"unreadable: {error}")
         adapter = self._adapter_of(target)
+        if self._served is not None and (adapter is None or not self._served.may_act()):
+            return self._later(sending, MOVED_SECONDS, f"{target.platform} is not connected at this node")
         if adapter is None:
             return self._later(sending, NO_ADAPTER_SECONDS, f"{target.platform} is not connected")
         if sending.kind == OutboxKind.EDIT and not adapter.capabilities.edits:
@@ -255,6 +285,11 @@ class Delivery:
         if (body.replaces, body.is_repeat) != (sending.replaces_message, is_repeat):
             message = replace(body, replaces=sending.replaces_message, is_repeat=is_repeat)
         seconds = SEND_FILE_SECONDS if body.attachment is not None else SEND_SECONDS
+        if body.attachment is not None and self._bring_files is not None:
+            try:
+                message = await self._bring_files(message)
+            except (StoreIsDownError, OSError) as error:
+                return self._later(sending, self._backoff(sending.attempts), str(error))
         try:
             async with asyncio.timeout(seconds):
                 receipt = await adapter.send(message)

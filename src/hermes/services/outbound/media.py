@@ -113,7 +113,9 @@ class Media:
             return ComposedReply(draft.rows)
         taken = await self._take_all(found, ctx(), draft)
         groups = _grouped(taken, self._outbox_writer.capabilities(message.target).album_limit)
-        self._arrange([await asyncio.to_thread(self._bound, group) for group in groups], draft)
+        bound = [await asyncio.to_thread(self._bound, group) for group in groups]
+        await self._spool.share(file.attachment for group in bound if not isinstance(group, str) for file in group)
+        self._arrange(bound, draft)
         return ComposedReply(draft.rows, draft.files, draft.refused)
 
     async def pack(
@@ -123,14 +125,16 @@ class Media:
         limits = self._outbox_writer.capabilities(target)
         if not limits.media:
             raise ToolError(words.FILE_HERE_CANNOT)
-        if len(made.data) > limits.upload_limit_bytes:
-            size, most = words.amount(len(made.data)), words.amount(limits.upload_limit_bytes)
+        limit = self._spool.limit(limits.upload_limit_bytes)
+        if len(made.data) > limit:
+            size, most = words.amount(len(made.data)), words.amount(limit)
             raise ToolError(words.FILE_TOO_BIG.format(size=size, most=most))
         try:
             path = await asyncio.to_thread(self._spool.put, made.data, made.key)
         except OSError as error:
             raise ToolError(words.FILE_NOT_COPIED.format(reason=error.strerror)) from error
         file = Attachment(made.kind, path=str(path), name=made.name, mime=made.mime, size=len(made.data))
+        await self._spool.share([file])
         message = OutboundMessage(target, "", attachment=file)
         rows = self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=made.key)
         return OutgoingFiles(rows, [OutboxFile(made.key, 0, lane, made.name)])
@@ -186,11 +190,12 @@ class Media:
     def _copy(
         self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str, words: Texts
     ) -> Attachment:
+        limit = self._spool.limit(limits.upload_limit_bytes)
         with place_of(ctx, wanted.path) as place, place.open() as file:
             try:
-                path = self._spool.take_in(file, row_id, 0, limits.upload_limit_bytes)
+                path = self._spool.take_in(file, row_id, 0, limit)
             except TooBigError as error:
-                size, most = words.amount(error.size), words.amount(limits.upload_limit_bytes)
+                size, most = words.amount(error.size), words.amount(limit)
                 raise ToolError(words.FILE_TOO_BIG.format(size=size, most=most)) from None
             except OSError as error:
                 raise ToolError(words.FILE_NOT_COPIED.format(reason=error.strerror)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -106,9 +107,15 @@ class Pairings:
         self._approved: set[tuple[str, str]] = set()
         self._secret = b""
         self._cards = Quota(rules.MAX_CARDS, rules.LIVE_SECONDS)
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when somebody was let in or sent away here: other nodes have to know."""
 
     async def load(self) -> None:
-        """Once, before the first message is judged."""
+        """Before the first message is judged; in a cluster again and again, as other nodes let people in too."""
+        if self._db.dialect.name == "postgres" and not self._secret:
+            # A code that one node gave is a code at every node.
+            own = await asyncio.to_thread(own_secret, self._home / SECRET_FILE)
+            self._secret = bytes.fromhex(await self._db.write(pairings.shared_secret, own.hex()))
         self._approved = await self._db.read(pairings.approved)
 
     def is_paired(self, platform: str, user_id: str) -> bool:
@@ -286,6 +293,7 @@ class Pairings:
         """Log a stored approval and wake the delivery of its notice."""
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
+        self.on_change()
         self._outbox_writer.due_target(str(_target(pairing)))
         about = {"platform": pairing.platform, "user": pairing.user_id, "role": approval.role, "by": by}
         log.info("Pairing approved", extra=about)
@@ -385,6 +393,7 @@ class Pairings:
             text = f"{platform} {one_line(user_id, 64)} was not let in by pairing. Look: hermes pairing list"
             raise NoSuchPairingError(text)
         self._approved.discard((platform, user_id))
+        self.on_change()
         log.info("Pairing revoked", extra={"platform": platform, "user": user_id, "by": by})
         return found
 

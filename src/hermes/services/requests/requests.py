@@ -19,7 +19,7 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
-from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.events import EventBus, SegmentEnded, TextArrived, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.inbound.intake import MOST_PEOPLE, Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
@@ -53,6 +53,8 @@ class RequestHandle:
     turn_id: str = ""
     only: tuple[type[TurnEvent], ...] = ()
     """The kinds of events that whoever follows wants; () for all of them."""
+    _partial: list[str] = field(default_factory=list)  # of the message that the model writes now
+    _repeated: str = ""  # what a turn that was taken up again is expected to say once more
     _events: deque[TurnEvent] = field(default_factory=deque)
     _waiter: asyncio.Future[None] | None = None
     _waits_until: float = 0.0
@@ -63,9 +65,38 @@ class RequestHandle:
         if isinstance(event, TurnStarted) and self.event_id in event.event_ids:
             self.turn_id = event.turn_id
         if event.turn_id == self.turn_id and (not self.only or isinstance(event, self.only)):
-            self._events.append(event)
+            new = self._new_in(event)
+            if new is None:
+                return
+            self._events.append(new)
             if self._waiter is not None:
                 _wake(self._waiter)
+
+    def _new_in(self, event: TurnEvent) -> TurnEvent | None:
+        """Leave out text that was passed on before its turn was taken up again, here or by another node."""
+        if isinstance(event, TextArrived):
+            if self._repeated:
+                event = self._without_repeat(event)
+            self._partial.append(event.text)
+            return event if event.text else None
+        if isinstance(event, SegmentEnded):
+            self._partial.clear()
+        elif isinstance(event, TurnStarted) and self._partial:
+            self._repeated = "".join(self._partial)
+        return event
+
+    def _without_repeat(self, event: TextArrived) -> TextArrived:
+        expected, text = self._repeated, event.text
+        if expected.startswith(text):
+            self._repeated = expected[len(text) :]
+            return replace(event, text="")
+        self._repeated = ""
+        if text.startswith(expected):
+            return replace(event, text=text[len(expected) :])
+        # The model says something else this time: its message begins anew, below what stands there already.
+        before = "".join(self._partial)
+        self._partial.clear()
+        return replace(event, text=f"\n\n{before[: len(before) - len(expected)]}{text}")
 
     async def within(self, seconds: float) -> TurnEvent | None:
         """Wait for the next event; None when none came. One waiter at a time."""
@@ -186,7 +217,7 @@ class Requests:
         another turn or a command asks on the caller's behalf.
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
-        with self._bus.watch(handle.saw, handle.lane):
+        with self._bus.watch(handle.saw, handle.lane, event_id=handle.event_id):
             handle.is_new = await self._accept(request, handle, key, role, at_most)
             try:
                 yield handle

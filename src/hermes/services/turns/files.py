@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hermes.agent.prompt import under
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import OutboundMessage
 from hermes.services.turns import attachments
 from hermes.services.turns.model_calls import shows_pictures
@@ -32,6 +33,19 @@ class Files:
         told, rows = await self._parts.db.write(steps.tell_lost_files, work.begun.claim, work.turn, notice, now=now)
         self._parts.outbox_writer.due(rows)
         work.history += told
+
+    async def tell_moved(self, work: RunningTurn) -> None:
+        """Say to model and person that the files and processes of another node are not here."""
+        before, here = work.begun.depends_on, self._parts.node
+        if not before or before == here:
+            return
+        rows = self._notice(work, [work.words.MOVED_FROM_NODE.format(before=before, here=here)], "moved")
+        text = ENGLISH.MOVED_FROM_NODE.format(before=before, here=here)
+        now = self._parts.clock.now()
+        told = await self._parts.db.write(steps.tell_moved, work.begun.claim, work.turn, text, rows, now=now)
+        if told:
+            self._parts.outbox_writer.due(rows)
+            work.history += told
 
     async def fetch(self, work: RunningTurn) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""

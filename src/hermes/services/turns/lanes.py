@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import field
+from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
@@ -32,7 +33,7 @@ from hermes.store.outbox import Outgoing
 from hermes.store.sessions import transcripts
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
-from hermes.store.turns import turns
+from hermes.store.turns import lanes, turns
 from hermes.store.turns.begin import BeginRules, BegunTurn, Pick
 from hermes.store.turns.end import CardWriter, Ending
 from hermes.store.turns.lanes import LostClaim
@@ -59,6 +60,8 @@ class _Active:
     ends_early: dict[str, StopReason] = field(default_factory=dict)
     # Begun by the transaction that queued its message.
     handed: BegunTurn | None = None
+    # Another node may have to be woken for it.
+    is_news: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_about(self, turn_id: str) -> bool:
@@ -77,7 +80,18 @@ class Stopped:
     set_aside: int
 
 
+class TurnsElsewhere(Protocol):
+    """Ends turns that run on other nodes."""
+
+    def interrupt(self, lane: str, turn_id: str, reason: StopReason) -> None: ...
+    async def stop(self, lane: str, turn_id: str, reason: StopReason) -> bool: ...
+
+
 class Lanes:
+    """``elsewhere`` reaches the turns of other nodes; None where there are none."""
+
+    elsewhere: TurnsElsewhere | None = None
+
     def __init__(
         self,
         db: Database,
@@ -89,6 +103,9 @@ class Lanes:
         outbox_writer: OutboxWriter,
     ) -> None:
         self._db = db
+        self._node = ""
+        self._takes_any = True
+        self._wake_elsewhere: Callable[[str], None] | None = None
         self._outbox_writer = outbox_writer
         self._runner = runner
         self._compose = compose
@@ -99,6 +116,15 @@ class Lanes:
         self._orphans = Orphans(db, "lanes", clock, owner)
         self._is_draining = False
         self._interrupted = 0
+
+    def join(self, node: str, wake_elsewhere: Callable[[str], None], *, takes_any: bool = True) -> None:
+        """Be one node, of this name, among others. ``wake_elsewhere`` wakes them for a lane that is not served here.
+
+        ``takes_any`` False: only what is asked for here is served, and nothing that waits for any node.
+        """
+        self._node = node
+        self._wake_elsewhere = wake_elsewhere
+        self._takes_any = takes_any
 
     @property
     def interrupted(self) -> int:
@@ -117,6 +143,13 @@ class Lanes:
     def wake(self, lane: str) -> None:
         """Start to serve a lane. Called after the commit that queued something."""
         if not self._is_draining:
+            self._start(lane).is_news = True
+        elif self._wake_elsewhere is not None:
+            self._wake_elsewhere(lane)
+
+    def hear(self, lane: str) -> None:
+        """Another node has work in this lane for whoever may have it."""
+        if not self._is_draining and self._takes_any:
             self._start(lane)
 
     def begin_within(self, tx: Tx, lane: str, *, now: float) -> BegunTurn | None:
@@ -134,13 +167,14 @@ class Lanes:
             rules=self._rules(lane),
             turn_id=new_id("t"),
             session_id=new_id("s"),
+            node=self._node,
         )
 
     def adopt(self, begun: BegunTurn) -> None:
         """Run what ``begin_within`` began, now that it is committed."""
         self._start(begun.claim.key, begun)
 
-    def _start(self, lane: str, handed: BegunTurn | None = None) -> None:
+    def _start(self, lane: str, handed: BegunTurn | None = None) -> _Active:
         active = self._active.get(lane)
         if active is None:
             active = self._active[lane] = _Active()
@@ -148,10 +182,15 @@ class Lanes:
         else:
             active.woken_again = True
         active.handed = active.handed or handed
+        return active
 
     def running_turn(self, lane: str) -> str:
         active = self._active.get(lane)
         return active.turn_id if active is not None else ""
+
+    def is_serving(self, lane: str) -> bool:
+        """Tell whether this node works on the lane."""
+        return lane in self._active
 
     def running(self) -> list[tuple[str, str]]:
         """Lane and turn id of every turn that runs here now."""
@@ -160,10 +199,11 @@ class Lanes:
     def interrupt(self, lane: str, turn_id: str, reason: StopReason = StopReason.INTERRUPTED) -> bool:
         """End this turn, and only this one. False when it is not running here (any more)."""
         active = self._active.get(lane)
-        if active is None or active.task is None:
-            return False
-        if not active.turn_id:
-            active.ends_early[turn_id] = reason
+        if active is None or active.task is None or not active.turn_id:
+            if active is not None:
+                active.ends_early[turn_id] = reason
+            if self.elsewhere is not None:
+                self.elsewhere.interrupt(lane, turn_id, reason)
             return False
         if active.turn_id != turn_id:
             return False
@@ -182,6 +222,18 @@ class Lanes:
         set_aside, turn_id = await self._db.write(_set_aside, lane, reason=reason.value, up_to=up_to, now=now)
         if not turn_id:
             return Stopped("", set_aside)
+        is_stopped = await self.end_here(lane, turn_id, reason)
+        if not is_stopped and self.elsewhere is not None:
+            is_stopped = await self.elsewhere.stop(lane, turn_id, reason)
+        # What was not running sleeps on an approval, or fell asleep just now.
+        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
+        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
+        return Stopped(turn_id if is_stopped else "", set_aside)
+
+    async def end_here(self, lane: str, turn_id: str, reason: StopReason) -> bool:
+        """End this turn if it runs here, and wait until it has ended. False: it was not running here."""
+        if not self.is_serving(lane):
+            return False
         is_stopped = self.interrupt(lane, turn_id, reason)
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -190,21 +242,29 @@ class Lanes:
                     await active.over.wait()
         except TimeoutError:
             log.warning("Turn is slow to stop", extra={"lane": lane, "turn": turn_id})
-        # What was not running sleeps on an approval, or fell asleep just now.
-        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
-        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
-        return Stopped(turn_id if is_stopped else "", set_aside)
+        return is_stopped
 
     async def run(self) -> None:
         """Look for due lanes, now and then, until cancelled. The first look finds what a crash left."""
         while True:
             try:
                 await self._orphans.free(self._active)
-                for lane in await self._db.read(claims.due, "lanes", now=self._clock.now()):
-                    self.wake(lane)
+                await self.look()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "looking for lanes", "reason": str(error)})
             await asyncio.sleep(POLL_SECONDS)
+
+    async def look(self) -> None:
+        """Serve what is due and free now."""
+        now = self._clock.now()
+        if not self._takes_any:
+            return
+        if self._node:
+            found = await self._db.read(lanes.due, now=now, node=self._node)
+        else:
+            found = await self._db.read(claims.due, "lanes", now=now)
+        for lane in found:
+            self.hear(lane)
 
     async def drain(self, seconds: float) -> None:
         """Take no more work; give running turns a moment to finish, then leave them for the next process."""
@@ -221,6 +281,10 @@ class Lanes:
                 active.task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=2)
+
+    def resume(self) -> None:
+        """Take work again after a drain."""
+        self._is_draining = False
 
     # Serving one lane
 
@@ -248,8 +312,12 @@ class Lanes:
                     rules=self._rules(lane),
                     turn_id=new_id("t"),
                     session_id=new_id("s"),
+                    node=self._node,
                     if_gone=give_back,
                 )
+                if begun is None and active.is_news and self._wake_elsewhere is not None:
+                    self._wake_elsewhere(lane)
+                active.is_news = False
             while begun is not None:
                 if await self._carry(begun, active) or self._is_draining:
                     return

@@ -155,6 +155,8 @@ class ModelCalls:
             format=options.format,
             sampling=options.sampling,
         )
+        if self._parts.check is not None:
+            self._parts.check()
         on_text = self._arrived if options.format is None else self._held_back
         reply = await ask_model(
             form.model, request, partial(on_text, work), partial(_noticed, work), partial(self._reasoned, work)

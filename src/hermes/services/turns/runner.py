@@ -119,6 +119,7 @@ class TurnRunner:
         """Step by step to the last words; None when the turn sleeps on an approval."""
         await self._parts.toolbox.ready()
         await self._files.tell_lost(work)
+        await self._files.tell_moved(work)
         await self._files.fetch(work)
         limit = self._parts.config().agent.max_iterations
         while True:

@@ -23,6 +23,10 @@ ASKED = "asked"
 """The outcome of a call that put a question to the person: the turn ends with it, also after a crash."""
 
 
+_TIES_TO_NODE = frozenset({"terminal", "process", "execute_code", "write_file", "patch"})
+"""Tools that leave files or processes on the machine: in a cluster the conversation then stays with its node."""
+
+
 class LoopingError(Exception):
     """The model makes one and the same call again and again."""
 
@@ -45,7 +49,9 @@ class Calls:
             if count - self._parts.config().agent.identical_call_limit >= rules.WARNED_CALLS:
                 raise LoopingError(count)
             return
-        role = await self._parts.db.write(tool_calls.start, work.begun.claim, call.id, now=self._parts.clock.now())
+        node = self._parts.node if call.name in _TIES_TO_NODE else ""
+        now = self._parts.clock.now()
+        role = await self._parts.db.write(tool_calls.start, work.begun.claim, call.id, now=now, node=node)
         if role != work.begun.role:  # whoever lost a role meanwhile has lost it for this call too
             work.begun = replace(work.begun, role=capped(work.begun.role, role))
         self._parts.bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))

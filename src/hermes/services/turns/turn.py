@@ -160,6 +160,10 @@ class TurnServices:
     media: Media
     voice_reply: VoiceReply
     spool: Spool
+    check: Callable[[], None] | None = None
+    """In a cluster: raises where this node may not act any more."""
+    node: str = ""
+    """In a cluster: the name of this node."""
 
     def context_of(self, work: RunningTurn, row_id: str = "", name: str = "") -> ToolContext:
         """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made.

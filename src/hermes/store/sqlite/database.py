@@ -113,9 +113,6 @@ class SqliteDatabase(Database):
         self._writes.put(_STOP)
         await self._join(self._threads[:1], self._limits.close_seconds)
 
-    async def own(self) -> None:
-        """Nothing to do: the lock file of the home decides who may open the files at all."""
-
     def _submit(self, job: Job[Any]) -> None:
         if self._is_closed:
             raise StoreIsDownError(f"{self._file.name} is closed.")

@@ -76,6 +76,8 @@ class BegunTurn:
     has_lost_files: bool = False
     outgoing: Sequence[Outgoing] = ()
     language: str = ""
+    depends_on: str = ""
+    """The node on whose files or processes the session depends; '' for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,13 @@ _LOOK_AGAIN = None
 
 
 def take(
-    tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str
+    tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str, node: str = ""
 ) -> BegunTurn | None:
-    """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due."""
-    claimed = lanes.claim(tx, lane, owner=owner, now=now)
+    """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due.
+
+    ``node`` is the name of this node in a cluster.
+    """
+    claimed = lanes.claim(tx, lane, owner=owner, now=now, node=node)
     if claimed is None:
         return None
     held, seen = claimed
@@ -170,6 +175,8 @@ def _begin(
         role=role,
     )
     lanes.enter(tx, held.key, turn_id=turn_id, session_id=turn.session_id)
+    if lane.node and not known:
+        lanes.depend_on(tx, held.key, "")  # what the session before it used is of no use to this one
     prompts.take(tx, turn_id, queued.rows)
     talk = _join(tx, turn, prompt, is_new=not known, now=now)
     heard = present.heard if present is not None else ""
@@ -194,6 +201,7 @@ def _begin(
         has_lost_files=bool(lane.files_lost),
         outgoing=outgoing,
         language=person.language,
+        depends_on=lane.node if known else "",
     )
 
 
@@ -289,6 +297,7 @@ def _go_on(
         choices=lane.choices,
         has_lost_files=bool(lane.files_lost),
         language=person.language,
+        depends_on=lane.node,
     )
 
 

@@ -60,6 +60,20 @@ def tell_lost_files(
     return [told], rows
 
 
+def tell_moved(
+    tx: Tx, held: Claim, turn: Turn, text: str, rows: Sequence[Outgoing], *, now: float
+) -> list[ChatMessage]:
+    """A line that the lane depends on its old node no more. Between a call and its result a later turn says so."""
+    lanes.must_hold(tx, held)
+    if any(call.state != CallState.DONE for call in tool_calls.of_step(tx, turn.id, turn.steps)):
+        return []
+    lanes.depend_on(tx, held.key, "")
+    told = ChatMessage(Role.USER, f"[{text}]")
+    transcripts.append(tx, turn.session_id, turn.id, [told], now=now)
+    outbox.enqueue(tx, rows, now=now)
+    return [told]
+
+
 # What is written while it runs
 
 

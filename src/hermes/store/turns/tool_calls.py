@@ -103,9 +103,14 @@ def insert(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, state: Ca
     )
 
 
-def start(tx: Tx, held: Claim, call_id: str, *, now: float) -> str:
-    """Commit that the side effect may happen from now on. Returns the role that the turn's person has now, if any."""
+def start(tx: Tx, held: Claim, call_id: str, *, now: float, node: str = "") -> str:
+    """Commit that the side effect may happen from now on. Returns the role that the turn's person has now, if any.
+
+    ``node`` is the node on whose files or processes the lane depends from now on; '' leaves that as it is.
+    """
     lanes.must_hold(tx, held)
+    if node:
+        lanes.depend_on(tx, held.key, node)
     tx.run("UPDATE tool_calls SET state = 'started', started_at = :now WHERE id = :id", id=call_id, now=now)
     role = tx.value(
         """
@@ -186,6 +191,19 @@ class Leftover:
     process_started: str
 
 
-def leftover_processes(tx: Tx) -> list[Leftover]:
-    """Process groups of calls that never finished: of a worker that died."""
-    return tx.all("SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0", Leftover)
+def leftover_processes(tx: Tx, *, of_all: bool = True) -> list[Leftover]:
+    """Process groups of calls that never finished: of a worker that died.
+
+    ``of_all`` False: not those in lanes that a node holds.
+    """
+    condition = "" if of_all else _IN_FREE_LANES
+    return tx.all(
+        f"SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0 {condition}",  # noqa: S608
+        Leftover,
+    )
+
+
+_IN_FREE_LANES = """
+    AND EXISTS (SELECT 1 FROM turns JOIN lanes ON lanes.key = turns.lane
+                WHERE turns.id = tool_calls.turn_id AND lanes.owner IS NULL)
+"""

@@ -207,9 +207,6 @@ class DyingDatabase(Database):
     async def close(self) -> None:
         await self._db.close()
 
-    async def own(self) -> None:
-        await self._db.own()
-
 
 def dies_at(monkeypatch: pytest.MonkeyPatch, call: str, *, is_after: bool) -> None:
     """The process ends with this call to the system."""

@@ -55,6 +55,8 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         "config.reload": live.reload,
         "outbox.retry": live.retry,
         "model.ready": live.model_ready,
+        "cluster.status": live.cluster_status,
+        "cluster.drain": live.cluster_drain,
     }
 
 
@@ -70,6 +72,16 @@ class _Live:
 
     async def status(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return await self._gateway.status()
+
+    async def cluster_status(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        from hermes.hosting.control.handlers.cluster import ClusterVerbs  # not at every start
+
+        return await ClusterVerbs(self._gateway.db).status(args, reply)
+
+    async def cluster_drain(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        from hermes.hosting.control.handlers.cluster import ClusterVerbs
+
+        return await ClusterVerbs(self._gateway.db).drain(args, reply)
 
     async def reload(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """Read the configuration now: when this answers, what was written before counts."""

@@ -97,7 +97,7 @@ class ResponseFinalizer:
             upkeep = keep_running("settling responses", self._settle_forever, self._gateway.troubles)
             settling = asyncio.create_task(upkeep, name="settling responses")
             try:
-                with self._gateway.bus.watch(self._saw):
+                with self._gateway.bus.watch(self._saw), self._gateway.bus.watch_relayed(self._saw):
                     yield
             finally:
                 settling.cancel()

@@ -369,7 +369,7 @@ class RunFeeds:
         self.discard(event_id)
         feed = RunFeed(event_id, session_id, self._clock, limits=self._limits, on_growth=self._grew)
         kept = self._kept[event_id] = _OpenFeed(feed, lane.partition(":p=")[2])
-        kept.watching.enter_context(self._bus.watch(self._saw(kept), lane))
+        kept.watching.enter_context(self._bus.watch(self._saw(kept), lane, event_id=event_id))
         self._make_room()
         return feed
 

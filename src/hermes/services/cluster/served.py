@@ -1,0 +1,35 @@
+"""Tell which targets this node sends to: those of the accounts it has, and of the terminals that are open here."""
+
+from __future__ import annotations
+
+from hermes.core.keys import LOCAL, Target
+from hermes.platforms.local.hub import LocalHub
+from hermes.services.adapters.supervisor import Supervisor
+from hermes.services.cluster.node import ClusterNode
+
+
+class ServedTargets:
+    def __init__(self, node: ClusterNode, supervisor: Supervisor, hub: LocalHub) -> None:
+        self._node = node
+        self._supervisor = supervisor
+        self._hub = hub
+
+    def has(self, target: str) -> bool:
+        try:
+            parsed = Target.parse(target)
+        except ValueError:  # a damaged row, which is told so when it is its turn
+            return True
+        if parsed.platform == LOCAL:
+            return self._hub.has_listener(parsed.chat)
+        return self._supervisor.has(parsed)
+
+    def prefixes(self) -> list[str]:
+        """How the keys of those targets begin."""
+        accounts = [f"{key}:" for key in self._supervisor.here() if key.platform != LOCAL]
+        return [*accounts, *(str(Target(LOCAL, chat)) for chat in self._hub.chats())]
+
+    def wake_elsewhere(self, target: str) -> None:
+        self._node.wakeups.send("target", target)
+
+    def may_act(self) -> bool:
+        return self._node.holds_lease()

@@ -1,0 +1,1 @@
+"""Store the nodes of a cluster: who lives, who does what, and how one node wakes another."""

@@ -1,0 +1,1 @@
+"""Copy a whole store from one database into another."""
