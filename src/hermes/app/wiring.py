@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.delegation import Delegation
@@ -16,6 +18,7 @@ from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.download import Fetcher, FetchProgress, FetchState
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.prompt import PromptBuilder
+from hermes.agent.scheduling import Scheduling
 from hermes.agent.session_search import SessionSearch
 from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.library import SkillLibrary
@@ -80,6 +83,10 @@ from hermes.services.turns.lanes import Lanes
 from hermes.store import outbox
 from hermes.store.db import Database, StoreLimits
 from hermes.store.outbox import OutboxKind
+
+if TYPE_CHECKING:
+    from hermes.services.cron.for_tools import ToolJobs
+    from hermes.services.cron.timer import CronTimer
 
 log = logging.getLogger(__name__)
 
@@ -193,13 +200,25 @@ class Wiring:
             "delivery": self._delivery.run,
             "presenter": self._presenter.run,
             "compression": self._compression.run,
-            "janitor": Janitor(self._db, self._clock, self._checkpoints.sweep, self._spool.sweep).run,
+            "janitor": self._janitor.run,
             "alerts": self._alerts.run,
             "recall": self._recall.run,
             "terminals": self.terminals.run,
             "skills": self._skills.run,
             "tools": self._bring_in_tools,
+            "cron": self._run_cron,
         }
+
+    @cached_property
+    def _janitor(self) -> Janitor:
+        return Janitor(
+            self._db,
+            self._clock,
+            self._checkpoints.sweep,
+            self._spool.sweep,
+            self._sweep_cron,
+            on_clock_set=self._clock_set,
+        )
 
     @cached_property
     def _gateway(self) -> Gateway:
@@ -228,6 +247,8 @@ class Wiring:
             skills=self._skills,
             news=self._ground.news,
             last_output=lambda lane, count: self.terminals.last_output(lane, count),
+            cron=lambda: self._cron,
+            jobs=lambda: self._jobs,
         )
 
     async def _status(self) -> dict[str, Any]:
@@ -365,6 +386,51 @@ class Wiring:
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
         self._outbox_writer.due(rows)
 
+    # Jobs: imported when the gateway has begun, or when somebody asks for them
+
+    @cached_property
+    def _cron(self) -> CronTimer:
+        from hermes.services.cron.timer import CronTimer
+
+        return CronTimer(
+            self._db, self._clock, self._config, self._bus, self._lanes, self._outbox_writer, self._home
+        )
+
+    @cached_property
+    def _jobs(self) -> ToolJobs:
+        from hermes.services.cron.for_tools import ToolJobs
+
+        return ToolJobs(
+            self._db,
+            self._clock,
+            lambda: self._watch.loaded,
+            self._home,
+            self._skills,
+            changed=self._cron.changed,
+            wake=self._lanes.wake,
+            status=self._cron.status,
+        )
+
+    async def _run_cron(self) -> None:
+        """Fire jobs in a gateway that hears all platforms; a command that works alone leaves them to one."""
+        await self._skills.may_begin.wait()
+        if self._setting.only is None and self._config().cron.enabled:
+            await asyncio.to_thread(import_module, "hermes.services.cron.timer")
+            await self._cron.run()
+
+    async def _sweep_cron(self) -> None:
+        if "_cron" in vars(self):
+            await self._cron.sweep()
+
+    def _clock_set(self, by: float) -> None:
+        if "_cron" in vars(self):
+            self._cron.clock_set(by)
+
+    def _skill_texts(self, names: Sequence[str]) -> str:
+        from hermes.services.cron.for_tools import skill_texts
+
+        return skill_texts(self._skills, names)
+
     # Turns
 
     @cached_property
@@ -387,6 +453,7 @@ class Wiring:
                 self._compression.grown,
                 self._media,
                 VoiceReply(self._synthesizer, self._media, self._outbox_writer),
+                self._skill_texts,
             )
         )
 
@@ -441,6 +508,7 @@ class Wiring:
             self._supervisor,
             self._presenter,
             Background(self._db, self._requests, self._lanes),
+            Scheduling(lambda: self._jobs),
         )
 
     # What comes in
@@ -466,6 +534,7 @@ class Wiring:
             status=self._status,
             tool_parts=lambda: self._tool_factory.parts,
             reach_of=self._tool_factory.context,
+            jobs=lambda: self._jobs,
         )
         return Commands(services, self._commands, self._answers)
 

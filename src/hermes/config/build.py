@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hermes.config.automation import CronConfig
 from hermes.config.keys import Schema
 from hermes.config.providers import EMBEDDED, KNOWN, KnownProvider
 from hermes.config.schema import (
@@ -30,6 +31,7 @@ from hermes.config.setting import Section, declared_by
 from hermes.config.values import Key, looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.chat_pattern import ChatPattern
+from hermes.core.job_slots import QuietHours
 from hermes.core.keys import MAIN
 from hermes.core.lane import DOORS
 from hermes.core.manifest import Manifest
@@ -82,6 +84,7 @@ class Builder:
             model_routes=self._model_routes(),
             terminal=self._terminal(),
             web=self._web(),
+            cron=self._cron(),
         )
 
     def _section(self, of: type[_Section], prefix: KeyPath, **given: Any) -> _Section:
@@ -134,6 +137,14 @@ class Builder:
         if terminal.backend is OwnerTerminal.SSH and not terminal.ssh_host:
             self._warn("terminal.ssh_host", "is not set, so nothing can run over ssh.", "Name a machine.")
         return terminal
+
+    def _cron(self) -> CronConfig:
+        cron = self._section(CronConfig, ("cron",))
+        try:
+            QuietHours.parse(cron.quiet_hours)
+        except ValueError as error:
+            self._warn("cron.quiet_hours", "counts as empty.", str(error))
+        return cron
 
     def _web(self) -> WebConfig:
         ports = [str(port) for port in self._get("web", "ports")]

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
@@ -33,6 +33,10 @@ from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, OnTrouble, Tx
+
+if TYPE_CHECKING:
+    from hermes.services.cron.jobs import Jobs
+    from hermes.services.cron.timer import CronTimer
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -80,6 +84,8 @@ class Gateway:
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
     news: News = field(default_factory=News)
     last_output: Callable[[str, int], Awaitable[bytes]] = _no_output
+    cron: Callable[[], CronTimer]
+    jobs: Callable[[], Jobs]
 
     def begin(self) -> None:
         """Let accounts connect and skills and tools load, holding up no answer. Idempotent."""

@@ -25,8 +25,18 @@ STRANGERS_LIVE_SECONDS = 7 * 86400.0
 
 
 class Janitor:
-    def __init__(self, db: Database, clock: SteadyClock, *also: Callable[[], Awaitable[None]]) -> None:
-        """``also``: sweeps of parts that look after their own rows and files."""
+    def __init__(
+        self,
+        db: Database,
+        clock: SteadyClock,
+        *also: Callable[[], Awaitable[None]],
+        on_clock_set: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """``also``: sweeps of parts that look after their own rows and files.
+
+        ``on_clock_set`` is called, once the clock is followed, with the seconds by which it was set.
+        """
+        self._on_clock_set = on_clock_set
         self._db = db
         self._also = also
         self._clock = clock
@@ -53,11 +63,13 @@ class Janitor:
         jump = self._clock.jump()
         if not jump:
             return
+        was_set_by = jump - self._clock.slept()
         log.warning("Clock set back" if jump < 0 else "Clock set forward", extra={"seconds": round(abs(jump))})
         if jump > 0:
             now = self._clock.now()
             await self._db.alone(clock_change.shift_forward, by=jump, now=now)
             self._clock.accept(jump)
+            self._on_clock_set(was_set_by)
             await self._db.alone(clock_change.shift_late_forward, by=jump, now=now)
         else:
             self._clock.accept(jump)
@@ -66,6 +78,7 @@ class Janitor:
             except BaseException:
                 self._clock.accept(-jump)  # tried again at the next look
                 raise
+            self._on_clock_set(was_set_by)
 
     async def sweep(self) -> None:
         now = self._clock.now()

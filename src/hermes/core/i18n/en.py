@@ -441,6 +441,48 @@ class Texts:
     AGENT_STOPPED = "Stopped: {tasks}"
     AGENT_UNKNOWN = "Nothing of that name runs for you. /agents lists what does."
 
+    # Jobs
+    ASK_SCHEDULE = "It wants to schedule a message to {targets}: “{text}”"
+    JOB_RUN_FAILED = "I could not do this: {reason}"
+    JOB_FAILED = "The job “{name}” failed: {reason}\nI tell you again only when it is paused. /cron history {id}"
+    JOB_PAUSED = "I paused the job “{name}”: it failed {count} times in a row. The last reason: {reason}\n/cron resume {id}"
+    JOB_UNDELIVERED = "The answer of the job “{name}” could not be delivered: {reason}\n/cron history {id}"
+    JOB_STOPPED = "I paused the job “{name}”: {reason}."
+    JOB_BAD_SCHEDULE = "“{text}” is no schedule I know. Did you mean: {nearest}?"
+    JOB_EMPTY = "A job needs a text: what should I do or say?"
+    JOB_UNKNOWN = "There is no job “{name}”. /cron lists them."
+    JOB_SEVERAL = "“{name}” names several jobs. Use an id: {ids}"
+    JOB_IS_DONE = "The job “{name}” is done: no time is left at which it would run."
+    JOB_ONLY_HERE = "Your jobs can answer in the chat where you make them, and nowhere else."
+    CRON_NONE = "There are no jobs yet. For example: /cron add 30m tea is ready"
+    CRON_LINE = "`{id}` {name}: {schedule}, next {next}"
+    CRON_LINE_OFF = "`{id}` {name}: {schedule}, {state}"
+    CRON_LIST = "Jobs:\n{lines}"
+    CRON_MORE = "… and {count} more"
+    CRON_MADE = "⏰ Scheduled: “{name}”, {schedule}, next {next}. It goes to {where}. To cancel: /cron remove {id}"
+    CRON_CHANGED = "Changed: “{name}”, {schedule}, next {next}. It goes to {where}."
+    CRON_PAUSED = "Paused: “{name}”. /cron resume {id}"
+    CRON_RESUMED = "“{name}” runs again, next {next}."
+    CRON_RUNS = "“{name}” runs now."
+    CRON_REMOVED = "Removed: “{name}”."
+    CRON_HERE = "this chat"
+    CRON_NO_HISTORY = "“{name}” has not been due yet."
+    CRON_HISTORY = "“{name}”:\n{lines}"
+    CRON_STATUS_ON = "Jobs are fired. {active} active, {paused} paused; next {next}."
+    CRON_STATUS_OFF = "Jobs are not fired: {reason}."
+    CRON_STATUS_STOPPED = "the timer does not run"
+    CRON_OVERDUE = "{count} overdue."
+    CRON_USAGE = (
+        "/cron: your jobs\n/cron add WHEN TEXT: for example /cron add 30m tea is ready, or /cron add weekdays at 8 news\n"
+        "  --no-agent sends TEXT as it stands, --name NAME, --deliver TARGET, --repeat N, --tz ZONE\n"
+        "/cron show|pause|resume|run|remove|history JOB\n/cron edit JOB --schedule WHEN --prompt TEXT\n/cron status\n"
+        "WHEN: 30m; every 2h; 0 8 * * 1-5; 2026-03-01T09:00; tomorrow 9:00; weekdays at 8"
+    )
+
+    def job_state(self, state: str) -> str:
+        """Name the state of a job, of a due time, of a run or of a delivery."""
+        return state
+
     # Models that fail. A clause goes on from PROVIDER_DID.
     PROVIDER_DID = "My model ({provider}) {clause}"
     PROVIDER_FAILED = "{what}. {cure}."

@@ -17,6 +17,7 @@ from hermes.servers.api import (
     auth,
     chat,
     health,
+    jobs,
     metrics,
     models,
     pairings,
@@ -68,6 +69,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         sessions.routes(parts, limits),
         approvals.routes(parts),
         pairings.routes(parts),
+        jobs.routes(parts),
         models.routes(parts),
         health.routes(parts),
     ]
