@@ -392,9 +392,7 @@ class Wiring:
     def _cron(self) -> CronTimer:
         from hermes.services.cron.timer import CronTimer
 
-        return CronTimer(
-            self._db, self._clock, self._config, self._bus, self._lanes, self._outbox_writer, self._home
-        )
+        return CronTimer(self._db, self._clock, self._config, self._bus, self._lanes, self._outbox_writer, self._home)
 
     @cached_property
     def _jobs(self) -> ToolJobs:

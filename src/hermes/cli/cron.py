@@ -138,7 +138,7 @@ def _table(found: list[dict[str, Any]]) -> list[str]:
     from hermes.cli.support.tables import table
 
     if not found:
-        return [as_typed("There are no jobs yet. Make one: hermes cron create 30m \"Tea is ready\" --no-agent")]
+        return [as_typed('There are no jobs yet. Make one: hermes cron create 30m "Tea is ready" --no-agent')]
     rows = [
         (
             job["id"],

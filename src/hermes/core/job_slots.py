@@ -108,10 +108,10 @@ def _due(slot: float, now: float, next_after: NextAfter) -> tuple[list[float], f
     slots: list[float] = []
     following: float | None = slot
     while following is not None and following <= now:
-        slots.append(following)
         if len(slots) == MAX_COUNTED:
             newest, following = _newest(now, next_after, slots[-1])
-            return newest, following, False
+            return [*slots, *newest][-MAX_CAUGHT_UP:], following, False
+        slots.append(following)
         following = next_after(following)
     return slots, following, True
 
@@ -119,13 +119,15 @@ def _due(slot: float, now: float, next_after: NextAfter) -> tuple[list[float], f
 def _newest(now: float, next_after: NextAfter, floor: float) -> tuple[list[float], float | None]:
     """Return the newest slots, at most MAX_CAUGHT_UP, found without counting all before them."""
     span = 60.0
-    while now - span > floor and (first := next_after(now - span)) is not None and first > now:
+    while True:
+        start = max(floor, now - span)
+        slots, following = [], next_after(start)
+        while following is not None and following <= now:
+            slots.append(following)
+            following = next_after(following)
+        if len(slots) >= MAX_CAUGHT_UP or start == floor:
+            return slots[-MAX_CAUGHT_UP:], following
         span *= 2
-    slots, following = [], next_after(max(floor, now - span))
-    while following is not None and following <= now:
-        slots = [*slots[1 - MAX_CAUGHT_UP :], following]
-        following = next_after(following)
-    return slots or [floor], following
 
 
 def _split(slots: list[float], now: float, policy: CatchUp) -> tuple[list[float], list[float], str]:

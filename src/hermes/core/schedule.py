@@ -225,7 +225,9 @@ def _read_cron(plain: str, now: float, zone: tzinfo) -> Schedule | None:
     return Schedule(ScheduleKind.CRON, expression)
 
 
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?", re.IGNORECASE)
+_ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?", re.IGNORECASE
+)
 
 
 def _read_iso(plain: str, now: float, zone: tzinfo) -> Schedule | None:
@@ -336,7 +338,10 @@ def _nearest(plain: str, now: float, zone: tzinfo) -> tuple[str, ...]:
     hour = next((number for number in numbers if number <= 23), 9)
     minute = numbers[1] if len(numbers) > 1 and numbers[0] == hour and numbers[1] <= 59 else 0
     time = f"{hour}:{minute:02d}"
-    day = next((name for name in ("tuesday", "wednesday", "thursday", "friday", "saturday", "sunday") if name[:3] in plain), "monday")  # noqa: E501
+    day = next(
+        (name for name in ("tuesday", "wednesday", "thursday", "friday", "saturday", "sunday") if name[:3] in plain),
+        "monday",
+    )
     candidates = (
         f"{count}m", f"{count}h", f"{count}d", f"every {count}m", f"every {count}h", f"every {count}d",
         f"tomorrow {time}", f"every day at {time}", f"weekdays at {time}", f"every {day} at {time}", f"{day} at {time}",

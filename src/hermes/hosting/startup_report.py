@@ -87,7 +87,9 @@ async def _cron(gateway: Gateway) -> str:
     if not active and not paused:
         return "on, no jobs yet"
     rest = f", {paused} paused" if paused else ""
-    return f"on, {count(active, 'job')}{rest}" + (f", next {gateway.jobs().when_here(status['next_at'])}" if active else "")
+    return f"on, {count(active, 'job')}{rest}" + (
+        f", next {gateway.jobs().when_here(status['next_at'])}" if active else ""
+    )
 
 
 async def _skills(gateway: Gateway) -> str:

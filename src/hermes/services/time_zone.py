@@ -21,7 +21,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def _zone_of_machine() -> tzinfo:
-    """The zone with its rules for summer time, where the machine has them: an offset alone is wrong half of the year."""
+    """The zone with its rules for summer time, where the machine has them: an offset alone is wrong half the year."""
     offset = datetime.now().astimezone().tzinfo or UTC
     try:
         with open(LOCALTIME, "rb") as file:

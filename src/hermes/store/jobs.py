@@ -329,9 +329,7 @@ def outcome_of(tx: Tx, slot: JobSlot) -> tuple[Outcome, str]:
     return (Outcome.STOPPED if is_stopped else Outcome.FAILED), reason
 
 
-def settle(
-    tx: Tx, slot: JobSlot, *, outcome: Outcome, error: str, delivery: SlotDelivery, now: float
-) -> bool:
+def settle(tx: Tx, slot: JobSlot, *, outcome: Outcome, error: str, delivery: SlotDelivery, now: float) -> bool:
     """Enter the end of a run. False: it was entered before."""
     return (
         tx.run(
@@ -353,7 +351,10 @@ def settle(
 def count_failure(tx: Tx, job_id: str, *, failed: bool) -> int:
     """Count failures in a row; returns how many it is now."""
     found = tx.value(
-        "UPDATE jobs SET failures = CASE WHEN :failed = 1 THEN failures + 1 ELSE 0 END WHERE id = :id RETURNING failures",
+        """
+        UPDATE jobs SET failures = CASE WHEN :failed = 1 THEN failures + 1 ELSE 0 END
+        WHERE id = :id RETURNING failures
+        """,
         id=job_id,
         failed=int(failed),
     )
@@ -409,7 +410,9 @@ def delivery_of(tx: Tx, turn_id: str) -> tuple[SlotDelivery, str]:
 def undelivered(tx: Tx, *, limit: int = 500) -> list[JobSlot]:
     """List ended runs whose answer was on its way when last looked at."""
     return tx.all(
-        f"{_SLOTS} WHERE job_slots.delivery = 'waiting' ORDER BY job_slots.decided_at LIMIT :limit", JobSlot, limit=limit
+        f"{_SLOTS} WHERE job_slots.delivery = 'waiting' ORDER BY job_slots.decided_at LIMIT :limit",
+        JobSlot,
+        limit=limit,
     )
 
 
@@ -500,9 +503,7 @@ def move_on(
 
 
 def set_next(tx: Tx, job_id: str, slot: float | None, at: float | None) -> None:
-    tx.run(
-        "UPDATE jobs SET next_slot = :slot, next_at = :at WHERE id = :id", id=job_id, slot=slot, at=at
-    )
+    tx.run("UPDATE jobs SET next_slot = :slot, next_at = :at WHERE id = :id", id=job_id, slot=slot, at=at)
 
 
 # Ageing
@@ -528,7 +529,10 @@ def forget_slots(tx: Tx, *, before: float, limit: int = 500) -> int:
         )
         if floor is not None:
             gone += tx.run(
-                "DELETE FROM job_slots WHERE job_id = :id AND slot <= :floor AND decided_at < :before AND outcome <> 'open'",
+                """
+                DELETE FROM job_slots
+                WHERE job_id = :id AND slot <= :floor AND decided_at < :before AND outcome <> 'open'
+                """,
                 id=job_id,
                 floor=floor,
                 before=before,

@@ -80,9 +80,7 @@ async def change_cronjob(
 
 
 @tool(toolset="schedule")
-async def cancel_cronjob(
-    ctx: ToolContext, job: str, action: Literal["remove", "pause", "resume"] = "remove"
-) -> str:
+async def cancel_cronjob(ctx: ToolContext, job: str, action: Literal["remove", "pause", "resume"] = "remove") -> str:
     """Remove, pause or resume a scheduled job, by its id or name."""
     try:
         return await _jobs(ctx).act_for_tool(ctx, job, action)

@@ -445,7 +445,9 @@ class Texts:
     ASK_SCHEDULE = "It wants to schedule a message to {targets}: “{text}”"
     JOB_RUN_FAILED = "I could not do this: {reason}"
     JOB_FAILED = "The job “{name}” failed: {reason}\nI tell you again only when it is paused. /cron history {id}"
-    JOB_PAUSED = "I paused the job “{name}”: it failed {count} times in a row. The last reason: {reason}\n/cron resume {id}"
+    JOB_PAUSED = (
+        "I paused the job “{name}”: it failed {count} times in a row. The last reason: {reason}\n/cron resume {id}"
+    )
     JOB_UNDELIVERED = "The answer of the job “{name}” could not be delivered: {reason}\n/cron history {id}"
     JOB_STOPPED = "I paused the job “{name}”: {reason}."
     JOB_BAD_SCHEDULE = "“{text}” is no schedule I know. Did you mean: {nearest}?"

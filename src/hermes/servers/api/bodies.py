@@ -218,7 +218,9 @@ class PairingDecisionBody(msgspec.Struct):
 
 
 class JobChangeBody(msgspec.Struct):
-    schedule: Annotated[str, Meta(max_length=200, description="30m, every 2h, five-field cron, an ISO time")] | None = None
+    schedule: Annotated[str, Meta(max_length=200, description="30m, every 2h, five-field cron, an ISO time")] | None = (
+        None
+    )
     prompt: Annotated[str, Meta(max_length=20_000)] | None = None
     name: Name | None = None
     deliver: Annotated[Label, Meta(description="local, all, a platform or platform:chat")] | None = None
@@ -233,7 +235,9 @@ class JobChangeBody(msgspec.Struct):
 
 
 class JobBody(JobChangeBody, kw_only=True):
-    schedule: Annotated[str, Meta(min_length=1, max_length=200, description="30m, every 2h, five-field cron, an ISO time")]
+    schedule: Annotated[
+        str, Meta(min_length=1, max_length=200, description="30m, every 2h, five-field cron, an ISO time")
+    ]
     prompt: Annotated[str, Meta(max_length=20_000)] = ""
 
 

@@ -61,9 +61,7 @@ def _line(ctx: CommandContext, jobs: Jobs, job: Job) -> str:
     form = ctx.words.CRON_LINE if job.next_slot is not None else ctx.words.CRON_LINE_OFF
     state = ctx.words.job_state(job.state)
     about = f"{state} ({job.reason})" if job.reason else state
-    return form.format(
-        id=job.id, name=job.name, schedule=job.schedule, next=jobs.when(job.next_slot, job), state=about
-    )
+    return form.format(id=job.id, name=job.name, schedule=job.schedule, next=jobs.when(job.next_slot, job), state=about)
 
 
 async def _add(ctx: CommandContext, jobs: Jobs, maker: Maker, text: str) -> str:

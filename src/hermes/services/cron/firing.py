@@ -15,8 +15,8 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.roles import PersonRole, capped
 from hermes.core.schedule import ScheduleKind, next_after
-from hermes.core.target_names import recipients
 from hermes.core.target_names import LOCAL as LOCAL_CHAT
+from hermes.core.target_names import recipients
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
 from hermes.store import codec, inbox, jobs, pairings, people
@@ -124,9 +124,7 @@ def _move_on(tx: Tx, job: Job, decision: Decision, now: float) -> None:
     )
 
 
-def fire(
-    tx: Tx, job: Job, config: Config, slot: float, state: SlotState, *, now: float, reason: str = ""
-) -> bool:
+def fire(tx: Tx, job: Job, config: Config, slot: float, state: SlotState, *, now: float, reason: str = "") -> bool:
     """Enter a slot into the ledger and its event into the inbox. False: the slot was decided before."""
     event_id = f"ev_{job.id}_{slot:.3f}".removesuffix(".000")
     if not jobs.note_run(tx, job.id, slot, state=state, event_id=event_id, reason=reason, now=now):

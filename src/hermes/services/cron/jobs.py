@@ -126,7 +126,9 @@ class Jobs:
             try:
                 return ZoneInfo(timezone)
             except (ZoneInfoNotFoundError, ValueError, OSError):
-                raise JobError(f"There is no time zone {one_line(timezone, 60)!r}. Write one like Asia/Shanghai.") from None
+                raise JobError(
+                    f"There is no time zone {one_line(timezone, 60)!r}. Write one like Asia/Shanghai."
+                ) from None
         return zone_of(self._config.timezone)
 
     async def listed(self, maker: Maker) -> list[Job]:
@@ -464,6 +466,6 @@ def _history(tx: Tx, job_id: str, limit: int) -> list[JobSlot]:
     found = []
     for slot in jobs.slots_of(tx, job_id, limit=limit):
         if slot.delivery == SlotDelivery.WAITING:
-            slot = replace(slot, delivery=jobs.delivery_of(tx, slot.turn_id)[0].value)  # noqa: PLW2901
+            slot = replace(slot, delivery=jobs.delivery_of(tx, slot.turn_id)[0].value)
         found.append(slot)
     return found

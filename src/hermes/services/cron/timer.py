@@ -80,6 +80,7 @@ class CronTimer:
         self._outbox_writer = outbox_writer
         self._home = home
         self._wakes = asyncio.Event()
+        self._firing = asyncio.Lock()
         self._has_ended = True
         self._is_running = False
         self._fired_at: float | None = None
@@ -111,8 +112,6 @@ class CronTimer:
             except BaseException:
                 self._has_ended = True
                 raise
-        if self._clock_moved is not None or not self._is_clock_known:
-            await self._follow_clock()
         await self.fire()
         due = await self._db.read(jobs.next_due)
         pause = MAX_WAIT_SECONDS if due is None else min(MAX_WAIT_SECONDS, max(0.0, due - self._clock.now()))
@@ -130,6 +129,12 @@ class CronTimer:
 
     async def fire(self) -> int:
         """Fire what is due now; returns how many jobs were woken."""
+        async with self._firing:
+            return await self._fire()
+
+    async def _fire(self) -> int:
+        if self._clock_moved is not None or not self._is_clock_known:
+            await self._follow_clock()
         woken = 0
         while True:
             rows: list[Outgoing] = []

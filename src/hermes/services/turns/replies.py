@@ -29,9 +29,7 @@ class Replies:
         return [
             row
             for message in self._messages(work, text)
-            for row in self._parts.outbox_writer.rows(
-                message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview
-            )
+            for row in self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
         ]
 
     async def mail(self, work: RunningTurn, text: str, preview: str, *, is_answer: bool) -> ComposedReply:
