@@ -14,9 +14,9 @@ from hermes.services.cron.jobs import JobError, Maker
 from hermes.services.cron.scripts import NoSuchScriptError
 from hermes.services.cron.timer import CronTimer
 from hermes.services.gateway import Gateway
-from hermes.store import jobs as store
 from hermes.store import people
-from hermes.store.jobs import Job, JobSlot
+from hermes.store.entries import jobs as store
+from hermes.store.entries.jobs import JobRow, JobSlot
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -35,7 +35,7 @@ async def as_owner(gateway: Gateway) -> Maker:
     return OWNER
 
 
-async def make(gateway: Gateway, schedule: str = "every 1h", prompt: str = "check", **more: Any) -> Job:
+async def make(gateway: Gateway, schedule: str = "every 1h", prompt: str = "check", **more: Any) -> JobRow:
     told = {"schedule": schedule, "prompt": prompt, "deliver": "telegram:7", **more}
     return await gateway.jobs().create(told, await as_owner(gateway))
 
@@ -45,7 +45,7 @@ async def pass_time(gateway: Gateway, clock: FakeClock, seconds: float) -> None:
     gateway.cron().changed()
 
 
-async def settled(gateway: Gateway, job: Job, count: int = 1) -> list[JobSlot]:
+async def settled(gateway: Gateway, job: JobRow, count: int = 1) -> list[JobSlot]:
     """Wait until so many runs of a job have ended and were entered."""
     found: list[JobSlot] = []
 
@@ -214,7 +214,7 @@ async def test_a_failure_is_told_once_and_the_third_in_a_row_pauses_the_job(
     assert (paused.state, paused.next_slot) == ("paused", None)
     failed, stopped = telegram.texts(7)
     assert failed.startswith("⚠️ The job “check” failed")
-    assert "3 times in a row" in stopped
+    assert "Failures in a row: 3" in stopped
     assert (resumed.state, resumed.failures) == ("active", 0)
 
 
@@ -310,7 +310,7 @@ def roles_of_turns(tx: Any) -> list[str]:
     return found
 
 
-async def test_an_approval_of_a_job_is_asked_in_its_delivery_chat_and_a_grant_is_carried(
+async def test_an_approval_of_a_job_is_question_chat_its_delivery_chat_and_a_grant_is_carried(
     start: Start, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
 ) -> None:
     model.when("^clean", calls_tools(("terminal", {"command": "rm -rf /tmp/hermes-nothing-here"})))

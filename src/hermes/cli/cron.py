@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             made.add_argument(*names, dest=name, help=text)
         made.add_argument("--repeat", type=int, metavar="N", help="how many times it runs; 0: no limit")
         made.add_argument("--grant", action="append", dest="grants", metavar="SUBJECT",
-                          help="what its runs may do without asking, as `hermes approvals grants` shows it")  # fmt: skip
+                          help="what its runs may do without asking, as in `hermes approvals grants`")  # fmt: skip
         made.add_argument("--no-agent", action="store_true", default=None, dest="no_agent",
                           help="send the prompt, or what the script prints, as it stands")  # fmt: skip
     for verb in ("pause", "resume", "run", "remove", "history"):
@@ -97,10 +97,10 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> tuple[Any, list[str
             found = client.ask("cron.list")
             return found, _table(found)
         case "create":
-            job = client.ask("cron.create", {"job": _told(args), "key": secrets.token_hex(8)})
+            job = client.ask("cron.create", {"job": _job_fields(args), "key": secrets.token_hex(8)})
             return job, [f"✓ {job['id']} {job['name']!r}, next {job['next_run']}", *_where(job)]
         case "edit":
-            job = client.ask("cron.edit", {"name": args.job, "job": _told(args)})
+            job = client.ask("cron.edit", {"name": args.job, "job": _job_fields(args)})
             return job, [f"✓ {job['id']} {job['name']!r}, {job['schedule']}, next {job['next_run']}", *_where(job)]
         case "run":
             job = client.ask("cron.run", {"name": args.job, "key": secrets.token_hex(8)})
@@ -116,7 +116,7 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> tuple[Any, list[str
             return job, [f"✓ {job['name']!r} is {job['state']}, next {job['next_run']}"]
 
 
-def _told(args: argparse.Namespace) -> dict[str, Any]:
+def _job_fields(args: argparse.Namespace) -> dict[str, Any]:
     names = (*TEXTS, "schedule", "prompt", "repeat", "grants", "no_agent")
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 

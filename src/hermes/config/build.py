@@ -31,7 +31,6 @@ from hermes.config.setting import Section, declared_by
 from hermes.config.values import Key, looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.chat_pattern import ChatPattern
-from hermes.core.job_slots import QuietHours
 from hermes.core.keys import MAIN
 from hermes.core.lane import DOORS
 from hermes.core.manifest import Manifest
@@ -140,10 +139,13 @@ class Builder:
 
     def _cron(self) -> CronConfig:
         cron = self._section(CronConfig, ("cron",))
-        try:
-            QuietHours.parse(cron.quiet_hours)
-        except ValueError as error:
-            self._warn("cron.quiet_hours", "counts as empty.", str(error))
+        if cron.quiet_hours:
+            from hermes.core.entries.job_slots import QuietHours  # few have any
+
+            try:
+                QuietHours.parse(cron.quiet_hours)
+            except ValueError as error:
+                self._warn("cron.quiet_hours", "counts as empty.", str(error))
         return cron
 
     def _web(self) -> WebConfig:

@@ -11,6 +11,7 @@ MAX_JOIN_SECONDS = 8.0
 
 DOORS = frozenset({"api", "task", "cron", "webhook"})
 """Where nobody chats: each request is a turn of its own, nothing interrupts, and the answer goes back by itself."""
+FRESH_SESSION = "each run begins anew"
 FRESH = frozenset({"cron"})
 """Where each turn begins a session of its own: a run of a job does not read the runs before it."""
 

@@ -77,6 +77,9 @@ STATES = {
     "not configured": "还没配置好",
 }
 REASONS = {
+    "its maker may not give orders here any more": "创建它的人已经不能在这里下达指令",
+    "paused by hand": "手动暂停",
+    "quiet hours": "安静时段",
     "the owner": "主人",
     "interrupted by a newer message": "被新消息打断",
     "stopped": "已停止",
@@ -495,6 +498,20 @@ class Chinese(Texts):
     JOB_SEVERAL = "“{name}”对应好几个定时任务。请用编号：{ids}"
     JOB_IS_DONE = "定时任务“{name}”已经结束，没有剩下的时间点了。"
     JOB_ONLY_HERE = "你的定时任务只能发到创建它的聊天里。"
+    JOB_NO_ZONE = "没有时区“{zone}”。请写成 Asia/Shanghai 这样。"
+    JOB_NOT_FOR_GUESTS = "访客不能安排定时任务。"
+    JOB_NO_FIELD = "定时任务没有“{name}”这一项。有：{fields}"
+    JOB_TOO_LONG = "这对定时任务来说太长了：最多 {count:,} 个字符。"
+    JOB_SCRIPT_ROLE = "脚本直接在这台机器上运行，只有管理员或主人才能安排。"
+    JOB_NO_FOLDER = "{folder} 不是你的定时任务可以使用的文件夹。"
+    JOB_CATCH_UP = "没有“{value}”这种补跑方式。有：{known}"
+    JOB_NO_SKILL = "没有名为“{name}”的技能。用 /skills 查看。"
+    JOB_BY_ID = "请用编号指定聊天，例如 slack:C0123：定时任务不能按名称查找。"
+    JOB_REPEAT = "运行次数是 1 到 {most:,} 之间的整数。"
+    JOB_GRANTS_MANY = "一个定时任务最多带 {most} 个许可。"
+    JOB_MANY = "你已经有 {most} 个定时任务，不能再多了。请先删除一个。"
+    JOB_QUIET = "“{text}”不是安静时段。请写成 22:00-07:00 这样。"
+    JOB_NO_SCRIPT = "Script not found：找不到脚本 {path}。{folder} 里有：{known}"
     CRON_NONE = "还没有定时任务。例如：/cron add 30m 茶泡好了"
     CRON_LINE = "`{id}` {name}：{schedule}，下次 {next}"
     CRON_LINE_OFF = "`{id}` {name}：{schedule}，{state}"

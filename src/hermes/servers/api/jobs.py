@@ -11,32 +11,17 @@ from hermes.core.errors import GatewayError
 from hermes.core.messages import Json
 from hermes.servers.api import parse
 from hermes.servers.api.bodies import JobBody, JobChangeBody, decode
-from hermes.servers.api.context import CALLER, ApiParts
+from hermes.servers.api.context import CALLER
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.app import RouteAdder, json_response
+from hermes.servers.app import json_response
 from hermes.services.gateway import Gateway
 from hermes.store import people
 
 if TYPE_CHECKING:
     from hermes.services.cron.jobs import Jobs, Maker
-    from hermes.store.jobs import Job
+    from hermes.store.entries.jobs import JobRow
 
 MAX_SLOTS = 200
-
-
-def routes(parts: ApiParts) -> RouteAdder:
-    def add(app: web.Application) -> None:
-        family = JobRoutes(parts.gateway)
-        app.router.add_get("/api/jobs", family.listed)
-        app.router.add_post("/api/jobs", family.create)
-        app.router.add_get("/api/jobs/{job_id}", family.read)
-        app.router.add_patch("/api/jobs/{job_id}", family.change)
-        app.router.add_delete("/api/jobs/{job_id}", family.remove)
-        app.router.add_get("/api/jobs/{job_id}/history", family.history)
-        for action in ("pause", "resume", "run"):
-            app.router.add_post(f"/api/jobs/{{job_id}}/{action}", getattr(family, action))
-
-    return add
 
 
 class JobRoutes:
@@ -49,7 +34,7 @@ class JobRoutes:
 
     async def create(self, request: web.Request) -> web.Response:
         jobs, maker = await self._entered(request)
-        told = _told(decode(await parse.read_body(request), JobBody))
+        told = _job_fields(decode(await parse.read_body(request), JobBody))
         try:
             return json_response(_job(jobs, await jobs.create(told, maker)), status=201)
         except GatewayError as error:
@@ -61,7 +46,7 @@ class JobRoutes:
 
     async def change(self, request: web.Request) -> web.Response:
         jobs, maker = await self._entered(request)
-        told = _told(decode(await parse.read_body(request), JobChangeBody))
+        told = _job_fields(decode(await parse.read_body(request), JobChangeBody))
         job = await self._found(jobs, maker, request)
         try:
             return json_response(_job(jobs, await jobs.change(job.id, told, maker)))
@@ -111,17 +96,17 @@ class JobRoutes:
             raise ApiError(403, "This key belongs to nobody.", code="role_not_enough", kind="permission_error")
         return self._gateway.jobs(), Maker(person.id, caller.role)
 
-    async def _found(self, jobs: Jobs, maker: Maker, request: web.Request) -> Job:
+    async def _found(self, jobs: Jobs, maker: Maker, request: web.Request) -> JobRow:
         try:
             return await jobs.find(request.match_info["job_id"], maker)
         except GatewayError as error:
             raise not_found(str(error), code="job_not_found") from None
 
 
-def _told(body: JobBody | JobChangeBody) -> dict[str, Any]:
+def _job_fields(body: JobBody | JobChangeBody) -> dict[str, Any]:
     given: dict[str, Any] = msgspec.structs.asdict(body)
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _job(jobs: Jobs, job: Job) -> Json:
+def _job(jobs: Jobs, job: JobRow) -> Json:
     return {"object": "job", **jobs.to_dict(job)}

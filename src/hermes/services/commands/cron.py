@@ -10,7 +10,7 @@ from hermes.services.commands.base import CommandContext, command
 
 if TYPE_CHECKING:
     from hermes.services.cron.jobs import Jobs, Maker
-    from hermes.store.jobs import Job, JobSlot
+    from hermes.store.entries.jobs import JobRow, JobSlot
 
 MAX_LISTED = 20
 OPTIONS = {
@@ -57,7 +57,7 @@ async def _list(ctx: CommandContext, jobs: Jobs, maker: Maker) -> str:
     return ctx.words.CRON_LIST.format(lines="\n".join(lines))
 
 
-def _line(ctx: CommandContext, jobs: Jobs, job: Job) -> str:
+def _line(ctx: CommandContext, jobs: Jobs, job: JobRow) -> str:
     form = ctx.words.CRON_LINE if job.next_slot is not None else ctx.words.CRON_LINE_OFF
     state = ctx.words.job_state(job.state)
     about = f"{state} ({job.reason})" if job.reason else state
@@ -81,7 +81,7 @@ async def _add(ctx: CommandContext, jobs: Jobs, maker: Maker, text: str) -> str:
     return ctx.words.CRON_MADE.format(**_about(ctx, jobs, job))
 
 
-def _about(ctx: CommandContext, jobs: Jobs, job: Job) -> dict[str, str]:
+def _about(ctx: CommandContext, jobs: Jobs, job: JobRow) -> dict[str, str]:
     here = ctx.session_key.target
     where = [ctx.words.CRON_HERE if target == here else str(target) for target in jobs.targets_of(job)]
     return {
@@ -124,7 +124,7 @@ async def _act(ctx: CommandContext, jobs: Jobs, maker: Maker, verb: str, rest: s
             return words.CRON_REMOVED.format(name=(await jobs.remove(rest, maker)).name)
 
 
-def _slot_line(ctx: CommandContext, jobs: Jobs, job: Job, slot: JobSlot) -> str:
+def _slot_line(ctx: CommandContext, jobs: Jobs, job: JobRow, slot: JobSlot) -> str:
     states = [ctx.words.job_state(each) for each in (slot.state, slot.outcome, slot.delivery) if each]
     many = f" ×{slot.slots}" if slot.slots > 1 else ""
     reason = slot.error or slot.reason

@@ -9,20 +9,21 @@ from datetime import tzinfo
 from hermes.config import Config
 from hermes.core.access import Allowed, judge
 from hermes.core.dataclasses import dataclass
-from hermes.core.job_slots import CatchUp, Decision, QuietHours, SlotState, decide
+from hermes.core.entries.job_slots import CatchUp, QuietHours, SlotDecision, SlotState, decide
+from hermes.core.entries.schedule import ScheduleKind, next_after
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.roles import PersonRole, capped
-from hermes.core.schedule import ScheduleKind, next_after
 from hermes.core.target_names import LOCAL as LOCAL_CHAT
 from hermes.core.target_names import recipients
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
-from hermes.store import codec, inbox, jobs, pairings, people
+from hermes.store import codec, inbox, pairings, people
 from hermes.store.db import Tx
+from hermes.store.entries import jobs
+from hermes.store.entries.jobs import JobRow, JobState, SlotDelivery
 from hermes.store.inbox import InboxState, Incoming
-from hermes.store.jobs import Job, JobState, SlotDelivery
 from hermes.store.pairings import PairingState
 
 log = logging.getLogger(__name__)
@@ -37,9 +38,6 @@ BRIEFING = (
 )
 NOT_ALLOWED = "its maker may not give orders here any more"
 
-Notify = Callable[[Tx, Job, str, str], None]
-"""Stores an alert about a job: its text, and a name that makes it one alert however often it is stored."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fired:
@@ -53,11 +51,11 @@ def lane_of(job_id: str) -> SessionKey:
     return SessionKey(PLATFORM, ChatKind.DM, job_id)
 
 
-def zone_of_job(job: Job, config: Config) -> tzinfo:
+def zone_of_job(job: JobRow, config: Config) -> tzinfo:
     return zone_of(job.timezone or config.timezone)
 
 
-def fire_due(tx: Tx, config: Config, pause: Callable[[Tx, Job, str], None], *, now: float) -> Fired:
+def fire_due(tx: Tx, config: Config, pause: Callable[[Tx, JobRow, str], None], *, now: float) -> Fired:
     """Decide about every slot that is due, of at most BATCH jobs."""
     due = jobs.take_due(tx, now=now, limit=BATCH)
     lanes: list[str] = []
@@ -75,7 +73,7 @@ def fire_due(tx: Tx, config: Config, pause: Callable[[Tx, Job, str], None], *, n
     return Fired(tuple(dict.fromkeys(lanes)), len(due) == BATCH)
 
 
-def _decide(tx: Tx, job: Job, config: Config, now: float) -> Decision:
+def _decide(tx: Tx, job: JobRow, config: Config, now: float) -> SlotDecision:
     zone, schedule = zone_of_job(job, config), job.due
     quiet = _quiet_hours(job.quiet or config.cron.quiet_hours)
     slot: float | None = job.next_slot
@@ -91,7 +89,7 @@ def _decide(tx: Tx, job: Job, config: Config, now: float) -> Decision:
     if slot is not None and slot <= newest and jobs.is_decided(tx, job.id, slot):
         slot = following(slot)
     if slot is None or slot > now:
-        return Decision(next_slot=slot)
+        return SlotDecision(next_slot=slot)
     return decide(
         slot,
         now,
@@ -111,7 +109,7 @@ def _quiet_hours(text: str) -> QuietHours | None:
         return None
 
 
-def _move_on(tx: Tx, job: Job, decision: Decision, now: float) -> None:
+def _move_on(tx: Tx, job: JobRow, decision: SlotDecision, now: float) -> None:
     left = None if job.runs_left is None else max(0, job.runs_left - len(decision.runs))
     jobs.move_on(
         tx,
@@ -124,7 +122,7 @@ def _move_on(tx: Tx, job: Job, decision: Decision, now: float) -> None:
     )
 
 
-def fire(tx: Tx, job: Job, config: Config, slot: float, state: SlotState, *, now: float, reason: str = "") -> bool:
+def fire(tx: Tx, job: JobRow, config: Config, slot: float, state: SlotState, *, now: float, reason: str = "") -> bool:
     """Enter a slot into the ledger and its event into the inbox. False: the slot was decided before."""
     event_id = f"ev_{job.id}_{slot:.3f}".removesuffix(".000")
     if not jobs.note_run(tx, job.id, slot, state=state, event_id=event_id, reason=reason, now=now):
@@ -150,7 +148,7 @@ def fire(tx: Tx, job: Job, config: Config, slot: float, state: SlotState, *, now
     return accepted.is_new
 
 
-def deliver_to(job: Job, config: Config) -> tuple[tuple[Target, ...], str]:
+def deliver_to(job: JobRow, config: Config) -> tuple[tuple[Target, ...], str]:
     """Return where the answer goes by the configuration of today, and why it goes nowhere."""
     origin = SessionKey.parse(job.origin).target if job.origin else None
     homes = {AccountKey(LOCAL): "", **home_channels(config)}
@@ -160,7 +158,7 @@ def deliver_to(job: Job, config: Config) -> tuple[tuple[Target, ...], str]:
         return (), str(error)
 
 
-def request_of(job: Job, targets: tuple[Target, ...], slot: float) -> AgentRequest:
+def request_of(job: JobRow, targets: tuple[Target, ...], slot: float) -> AgentRequest:
     return AgentRequest(
         RequestKind.RUN,
         lane_of(job.id),
@@ -169,7 +167,7 @@ def request_of(job: Job, targets: tuple[Target, ...], slot: float) -> AgentReque
         TurnOptions(
             instructions=BRIEFING,
             model=job.model,
-            origin=str(_asked_in(job, targets)),
+            origin=str(_question_chat(job, targets)),
             folder=job.workdir,
             deliver=tuple(map(str, targets)),
             header="" if job.no_agent else f"⏰ {job.name}",
@@ -184,7 +182,7 @@ def request_of(job: Job, targets: tuple[Target, ...], slot: float) -> AgentReque
     )
 
 
-def _asked_in(job: Job, targets: tuple[Target, ...]) -> SessionKey:
+def _question_chat(job: JobRow, targets: tuple[Target, ...]) -> SessionKey:
     """The chat in which a run asks for approvals: where its answer goes, and there where the job was made."""
     made_in = SessionKey.parse(job.origin) if job.origin else None
     if made_in is not None and (not targets or made_in.target in targets):
@@ -193,7 +191,7 @@ def _asked_in(job: Job, targets: tuple[Target, ...]) -> SessionKey:
     return SessionKey(place.platform, ChatKind.DM, place.chat, place.thread, account=place.account)
 
 
-def _why_not(tx: Tx, job: Job, config: Config) -> str:
+def _why_not(tx: Tx, job: JobRow, config: Config) -> str:
     """Return why a job must not run any more: its maker lost the right to talk here. '' if it may."""
     person = people.get(tx, job.person_id)
     if person is None or capped(person.role, job.role) in ("", PersonRole.GUEST):
@@ -205,7 +203,7 @@ def _why_not(tx: Tx, job: Job, config: Config) -> str:
     return NOT_ALLOWED if judged and not any(judged) else ""
 
 
-def _is_let_in(tx: Tx, config: Config, job: Job, account: people.Account) -> bool:
+def _is_let_in(tx: Tx, config: Config, job: JobRow, account: people.Account) -> bool:
     pairing = pairings.get(tx, account.platform, account.user_id)
     is_paired = pairing is not None and pairing.state == PairingState.APPROVED
     made_in = SessionKey.parse(job.origin) if job.origin else None

@@ -16,7 +16,7 @@ from hermes.core.target_names import LOCAL as LOCAL_CHAT
 from hermes.core.target_names import recipients
 from hermes.services.cron.jobs import Jobs, Maker
 from hermes.services.outbound.alerts import home_channels, home_targets
-from hermes.store.jobs import Job
+from hermes.store.entries.jobs import JobRow
 
 
 def skill_texts(library: SkillLibrary, names: Sequence[str]) -> str:
@@ -68,7 +68,7 @@ class ToolJobs(Jobs):
             return []  # making the job says what is wrong
         return [str(target) for target in named if target not in (origin, LOCAL_CHAT, *homes)]
 
-    def _line(self, job: Job) -> str:
+    def _line(self, job: JobRow) -> str:
         targets = ", ".join(map(str, self.targets_of(job))) or job.deliver
         return (
             f"{job.id} {job.name!r}: {job.schedule}, {job.state}, next {self.when(job.next_slot, job)}, "

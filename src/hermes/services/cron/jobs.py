@@ -13,13 +13,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from hermes.agent.skills.library import SkillLibrary
 from hermes.config import Config, Loaded
 from hermes.core.dataclasses import dataclass
+from hermes.core.entries.job_slots import CatchUp, QuietHours, SlotState
+from hermes.core.entries.schedule import Schedule, ScheduleError, longest_prefix, next_after, parse
 from hermes.core.errors import ConfigError, GatewayError
 from hermes.core.i18n.catalogue import LocalizedText
-from hermes.core.job_slots import CatchUp, QuietHours, SlotState
 from hermes.core.keys import LOCAL, AccountKey, SessionKey, Target
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, PersonRole, at_least, may
-from hermes.core.schedule import Schedule, ScheduleError, longest_prefix, next_after, parse
 from hermes.core.target_names import LOCAL as LOCAL_CHAT
 from hermes.core.target_names import recipients
 from hermes.core.text import one_line, storable
@@ -28,11 +28,12 @@ from hermes.services.cron.firing import deliver_to, fire, lane_of, zone_of_job
 from hermes.services.models import meant
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
-from hermes.store import grants, jobs
+from hermes.store import grants
 from hermes.store.db import Database, Tx
+from hermes.store.entries import jobs
+from hermes.store.entries.jobs import JobRow, JobSlot, JobState, SlotDelivery
 from hermes.store.grants import JOB_GRANTS, Grant
 from hermes.store.ids import new_id
-from hermes.store.jobs import Job, JobSlot, JobState, SlotDelivery
 
 MAX_PROMPT_CHARS = 20_000
 MAX_NAME_CHARS = 60
@@ -40,6 +41,7 @@ MAX_JOBS = 100
 """Jobs of one person who is no admin."""
 MAX_REPEATS = 1_000_000
 MAX_GRANTS = 20
+SHOWN_CHARS = 200
 
 FIELDS = (
     "schedule", "prompt", "name", "script", "skills", "model", "workdir", "repeat", "deliver", "no_agent", "catch_up",
@@ -54,6 +56,12 @@ class JobError(GatewayError):
 
 class NoSuchJobError(JobError):
     """No job of this person has this name."""
+
+
+def refusal(sentence: str, /, **values: Any) -> JobError:
+    """Make an error of a sentence of the catalogue; each reader gets it in their language."""
+    shown = {key: one_line(value, SHOWN_CHARS) if isinstance(value, str) else value for key, value in values.items()}
+    return JobError(LocalizedText(lambda words: str(getattr(words, sentence)).format(**shown)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +114,7 @@ class Jobs:
         try:
             return parse(text, now=self._clock.now(), zone=self._zone(timezone))
         except ScheduleError as error:
-            nearest = "; ".join(error.nearest)
-            shown = one_line(text, 60)
-            raise JobError(
-                LocalizedText(lambda words: words.JOB_BAD_SCHEDULE.format(text=shown, nearest=nearest))
-            ) from None
+            raise refusal("JOB_BAD_SCHEDULE", text=text, nearest="; ".join(error.nearest)) from None
 
     def split(self, text: str, timezone: str = "") -> tuple[str, str] | None:
         """Split ``tomorrow 9:00 water the plants`` into its schedule and the rest; None without a schedule."""
@@ -126,15 +130,13 @@ class Jobs:
             try:
                 return ZoneInfo(timezone)
             except (ZoneInfoNotFoundError, ValueError, OSError):
-                raise JobError(
-                    f"There is no time zone {one_line(timezone, 60)!r}. Write one like Asia/Shanghai."
-                ) from None
+                raise refusal("JOB_NO_ZONE", zone=timezone) from None
         return zone_of(self._config.timezone)
 
-    async def listed(self, maker: Maker) -> list[Job]:
+    async def listed(self, maker: Maker) -> list[JobRow]:
         return await self._db.read(jobs.listed, person_id="" if maker.sees_all else maker.person_id)
 
-    async def find(self, name: str, maker: Maker) -> Job:
+    async def find(self, name: str, maker: Maker) -> JobRow:
         """Find a job by id, by the end of an id or by name, among those of this person."""
         word = storable(name).strip().strip("`")
         found = await self._db.read(jobs.named, word, person_id="" if maker.sees_all else maker.person_id)
@@ -142,21 +144,21 @@ class Jobs:
             raise NoSuchJobError(LocalizedText(lambda words: words.JOB_UNKNOWN.format(name=one_line(word, 60))))
         if len(found) > 1:
             ids = ", ".join(job.id for job in found)
-            raise JobError(LocalizedText(lambda words: words.JOB_SEVERAL.format(name=one_line(word, 60), ids=ids)))
+            raise refusal("JOB_SEVERAL", name=word, ids=ids)
         return found[0]
 
-    async def history(self, job: Job, *, limit: int = 20) -> list[JobSlot]:
+    async def history(self, job: JobRow, *, limit: int = 20) -> list[JobSlot]:
         """List what became of its slots, the newest first, with the deliveries as they are now."""
         return await self._db.read(_history, job.id, limit)
 
     # Making
 
-    async def create(self, told: Mapping[str, Any], maker: Maker, *, job_id: str = "") -> Job:
+    async def create(self, told: Mapping[str, Any], maker: Maker, *, job_id: str = "") -> JobRow:
         """Make a job. With the id of a call that is repeated after a crash it is made once."""
         if not at_least(maker.role, PersonRole.USER):
-            raise JobError("Guests cannot schedule anything.")
+            raise refusal("JOB_NOT_FOR_GUESTS")
         now = self._clock.now()
-        blank = Job(
+        blank = JobRow(
             id=job_id or new_id("job"),
             name="",
             person_id=maker.person_id,
@@ -169,18 +171,18 @@ class Jobs:
         )
         job = await asyncio.to_thread(self._with, blank, {"schedule": "", **told}, maker)
         if not (job.prompt or job.script):
-            raise JobError(LocalizedText(lambda words: words.JOB_EMPTY))
+            raise refusal("JOB_EMPTY")
         given = _grants(told.get("grants") or (), job, maker, now)
         made = await self._db.write(_insert, job, given, is_limited=not maker.may_reach_all)
         self._changed()
         return made
 
-    async def change(self, name: str, told: Mapping[str, Any], maker: Maker) -> Job:
+    async def change(self, name: str, told: Mapping[str, Any], maker: Maker) -> JobRow:
         """Change what is named, and nothing else. A new schedule counts from now."""
         job = await self.find(name, maker)
         changed = await asyncio.to_thread(self._with, job, told, maker)
         if not (changed.prompt or changed.script):
-            raise JobError(LocalizedText(lambda words: words.JOB_EMPTY))
+            raise refusal("JOB_EMPTY")
         # Whoever changes a job lends it no rights, and takes none that are above their own.
         role = job.role if at_least(maker.role, PersonRole(job.role)) else maker.role.value
         now = self._clock.now()
@@ -191,16 +193,16 @@ class Jobs:
         self._changed()
         return made or changed
 
-    def _with(self, job: Job, told: Mapping[str, Any], maker: Maker) -> Job:
+    def _with(self, job: JobRow, told: Mapping[str, Any], maker: Maker) -> JobRow:
         """Return the job with what was told of it, each part checked. Blocks."""
         unknown = [name for name in told if name not in FIELDS]
         if unknown:
-            raise JobError(f"A job has no {unknown[0]!r}. It has: {', '.join(FIELDS)}.")
+            raise refusal("JOB_NO_FIELD", name=unknown[0], fields=", ".join(FIELDS))
         text = {name: storable(str(value)).strip() for name, value in told.items() if isinstance(value, str)}
         changes: dict[str, Any] = {}
         if "prompt" in text:
             if len(text["prompt"]) > MAX_PROMPT_CHARS:
-                raise JobError(f"The prompt is longer than {MAX_PROMPT_CHARS:,} characters.")
+                raise refusal("JOB_TOO_LONG", count=MAX_PROMPT_CHARS)
             changes["prompt"] = text["prompt"]
         changes |= {name: self._checked(name, text[name], maker) for name in _CHECKED if name in text}
         if "skills" in told:
@@ -224,7 +226,7 @@ class Jobs:
                 return one_line(value, MAX_NAME_CHARS)
             case "script" if value:
                 if not may(maker.role, Action.APPROVE_HOST):
-                    raise JobError("Scripts run on the machine itself, so only an admin or the owner can schedule one.")
+                    raise refusal("JOB_SCRIPT_ROLE")
                 return scripts.check(self._home, value)
             case "model" if value:
                 try:
@@ -233,16 +235,16 @@ class Jobs:
                     raise JobError(*error.args) from None
             case "workdir" if value:
                 if maker.role is not PersonRole.OWNER or not Path(value).is_dir():
-                    raise JobError(f"{one_line(value, 80)} is no folder in which a job of yours can work.")
+                    raise refusal("JOB_NO_FOLDER", folder=value)
                 return value
             case "catch_up":
                 if value not in list(CatchUp):
-                    raise JobError(f"catch_up is one of {', '.join(CatchUp)}, not {one_line(value, 40)!r}.")
+                    raise refusal("JOB_CATCH_UP", value=value, known=", ".join(CatchUp))
             case "quiet" if value:
                 try:
                     QuietHours.parse(value)
-                except ValueError as error:
-                    raise JobError(str(error)) from None
+                except ValueError:
+                    raise refusal("JOB_QUIET", text=value) from None
             case "timezone" if value:
                 self._zone(value)
         return value
@@ -251,10 +253,10 @@ class Jobs:
         wanted = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
         for name in filter(None, wanted):
             if self._skills.find(name) is None:
-                raise JobError(f"There is no skill {one_line(name, 60)!r}. Look: hermes skills list")
+                raise refusal("JOB_NO_SKILL", name=name)
         return list(filter(None, wanted))
 
-    def _deliver(self, text: str, job: Job, maker: Maker) -> str:
+    def _deliver(self, text: str, job: JobRow, maker: Maker) -> str:
         """Check the targets. Whoever is no admin has answers sent to the chat where they made the job."""
         origin = SessionKey.parse(job.origin).target if job.origin else None
         homes = {AccountKey(LOCAL): "", **home_channels(self._config)}
@@ -263,12 +265,12 @@ class Jobs:
         except ValueError as error:
             raise JobError(str(error)) from None
         if any(target.chat.startswith("#") for target in named):
-            raise JobError("Name the chat by its id, for example slack:C0123: a job cannot look for names.")
+            raise refusal("JOB_BY_ID")
         if not maker.may_reach_all and any(target not in (origin, LOCAL_CHAT) for target in named):
-            raise JobError(LocalizedText(lambda words: words.JOB_ONLY_HERE))
+            raise refusal("JOB_ONLY_HERE")
         return text
 
-    def _scheduled(self, job: Job, text: str) -> Job:
+    def _scheduled(self, job: JobRow, text: str) -> JobRow:
         schedule = self.parse_schedule(text, job.timezone)
         slot = next_after(schedule, self._clock.now(), self._zone(job.timezone))
         is_waiting = job.state != JobState.PAUSED
@@ -286,21 +288,21 @@ class Jobs:
 
     # Acting
 
-    async def pause(self, name: str, maker: Maker) -> Job:
+    async def pause(self, name: str, maker: Maker) -> JobRow:
         job = await self.find(name, maker)
         if job.state == JobState.DONE:
-            raise JobError(LocalizedText(lambda words: words.JOB_IS_DONE.format(name=job.name)))
+            raise refusal("JOB_IS_DONE", name=job.name)
         await self._db.write(jobs.pause, job.id, reason="paused by hand", now=self._clock.now())
         self._changed()
         return await self._again(job)
 
-    async def resume(self, name: str, maker: Maker) -> Job:
+    async def resume(self, name: str, maker: Maker) -> JobRow:
         """Let a job run again, from its next due time on; what passed meanwhile does not count."""
         job = await self.find(name, maker)
         now = self._clock.now()
         slot = next_after(job.due, now, zone_of_job(job, self._config))
         if slot is None or (job.runs_left is not None and job.runs_left <= 0):
-            raise JobError(LocalizedText(lambda words: words.JOB_IS_DONE.format(name=job.name)))
+            raise refusal("JOB_IS_DONE", name=job.name)
         resumed = replace(
             job, state=JobState.ACTIVE.value, reason="", next_slot=slot, next_at=slot, failures=0, updated_at=now
         )
@@ -308,28 +310,28 @@ class Jobs:
         self._changed()
         return resumed
 
-    async def run(self, name: str, maker: Maker, *, key: str = "") -> tuple[Job, str]:
+    async def run(self, name: str, maker: Maker, *, key: str = "") -> tuple[JobRow, str]:
         """Run a job now, beside its schedule; returns it and the id of the event. One ``key`` runs it once."""
         job = await self.find(name, maker)
         event_id = await self._db.write(_run_now, job, self._config, key=key, now=self._clock.now())
         self._wake(str(lane_of(job.id)))
         return job, event_id
 
-    async def remove(self, name: str, maker: Maker) -> Job:
+    async def remove(self, name: str, maker: Maker) -> JobRow:
         job = await self.find(name, maker)
         await self._db.write(_remove, job.id, now=self._clock.now())
         self._changed()
         return job
 
-    async def _again(self, job: Job) -> Job:
+    async def _again(self, job: JobRow) -> JobRow:
         return await self._db.read(jobs.get, job.id) or job
 
     # Telling
 
-    def targets_of(self, job: Job) -> tuple[Target, ...]:
+    def targets_of(self, job: JobRow) -> tuple[Target, ...]:
         return deliver_to(job, self._config)[0]
 
-    def when(self, at: float | None, job: Job) -> str:
+    def when(self, at: float | None, job: JobRow) -> str:
         """Format a time in the job's zone."""
         if at is None:
             return "-"
@@ -340,7 +342,7 @@ class Jobs:
         form = "%Y-%m-%d %H:%M:%S %Z"
         return datetime.fromtimestamp(at, zone_of(self._config.timezone)).strftime(form).strip() if at else "-"
 
-    def to_dict(self, job: Job) -> dict[str, Any]:
+    def to_dict(self, job: JobRow) -> dict[str, Any]:
         return {
             "id": job.id,
             "name": job.name,
@@ -367,7 +369,7 @@ class Jobs:
             "created_at": job.created_at,
         }
 
-    def slot_to_dict(self, job: Job, slot: JobSlot) -> dict[str, Any]:
+    def slot_to_dict(self, job: JobRow, slot: JobSlot) -> dict[str, Any]:
         return {
             "slot": slot.slot,
             "due": self.when(slot.slot, job),
@@ -391,15 +393,15 @@ def _repeat(value: Any) -> int | None:
     if value in (None, "", 0):
         return None
     if isinstance(value, bool) or not str(value).isdigit() or not 1 <= int(value) <= MAX_REPEATS:
-        raise JobError(f"repeat is how many times the job runs, a whole number from 1 to {MAX_REPEATS:,}.")
+        raise refusal("JOB_REPEAT", most=MAX_REPEATS)
     return int(value)
 
 
-def _grants(subjects: Sequence[str] | str, job: Job, maker: Maker, now: float) -> list[Grant]:
+def _grants(subjects: Sequence[str] | str, job: JobRow, maker: Maker, now: float) -> list[Grant]:
     """Make the grants that a job carries. Only who may allow something on the host can give a grant for it."""
     wanted = [subjects] if isinstance(subjects, str) else list(subjects)
     if len(wanted) > MAX_GRANTS:
-        raise JobError(f"A job carries at most {MAX_GRANTS} grants.")
+        raise refusal("JOB_GRANTS_MANY", most=MAX_GRANTS)
     touches_host = may(maker.role, Action.APPROVE_HOST)
     return [
         Grant(
@@ -419,19 +421,19 @@ def _grants(subjects: Sequence[str] | str, job: Job, maker: Maker, now: float) -
     ]
 
 
-def _insert(tx: Tx, job: Job, given: Sequence[Grant], *, is_limited: bool) -> Job:
+def _insert(tx: Tx, job: JobRow, given: Sequence[Grant], *, is_limited: bool) -> JobRow:
     known = jobs.get(tx, job.id)
     if known is not None:
         return known
     if is_limited and jobs.count(tx, person_id=job.person_id) >= MAX_JOBS:
-        raise JobError(f"You have {MAX_JOBS} jobs, and more are not possible. Remove one first.")
+        raise refusal("JOB_MANY", most=MAX_JOBS)
     jobs.insert(tx, job)
     for grant in given:
         grants.give(tx, grant)
     return job
 
 
-def _update(tx: Tx, job_id: str, differs: Mapping[str, Any], given: Sequence[Grant]) -> Job | None:
+def _update(tx: Tx, job_id: str, differs: Mapping[str, Any], given: Sequence[Grant]) -> JobRow | None:
     """Change these columns of the row as it is now: it may have run meanwhile."""
     job = jobs.get(tx, job_id)
     if job is None:
@@ -448,13 +450,13 @@ def _remove(tx: Tx, job_id: str, *, now: float) -> None:
     jobs.remove(tx, job_id, lane=str(lane_of(job_id)), now=now)
 
 
-def _run_now(tx: Tx, job: Job, config: Config, *, key: str, now: float) -> str:
+def _run_now(tx: Tx, job: JobRow, config: Config, *, key: str, now: float) -> str:
     """Fire a slot of its own, a fraction of a second beside those of the schedule."""
     slot = round(now, 3)
     if key:
-        known = tx.value("SELECT event_id FROM job_slots WHERE job_id = :id AND reason = :key", id=job.id, key=key)
-        if known is not None:
-            return str(known)
+        known = jobs.event_of_run(tx, job.id, key)
+        if known:
+            return known
     while slot.is_integer() or jobs.slot_of(tx, job.id, slot) is not None:
         slot = round(slot + 0.001, 3)
     fire(tx, job, config, slot, SlotState.RAN, now=now, reason=key or "run by hand")

@@ -10,6 +10,7 @@ from pathlib import Path
 from hermes.agent.backends.environment import scrubbed
 from hermes.agent.programs import TooMuchError, run_program
 from hermes.core.errors import GatewayError
+from hermes.core.i18n.catalogue import LocalizedText
 
 MAX_BYTES = 200_000
 MAX_ERROR_CHARS = 500
@@ -42,8 +43,11 @@ def check(home: Path, name: str) -> str:
     wanted = Path(name.strip()).expanduser()
     path = (wanted if wanted.is_absolute() else folder / wanted).resolve()
     if not path.is_relative_to(folder) or not path.is_file():
-        known = ", ".join(listed(home)[:20]) or "none yet"
-        raise NoSuchScriptError(f"Script not found: {path if wanted.is_absolute() else wanted}. In {folder}: {known}.")
+        known = ", ".join(listed(home)[:20]) or "-"
+        shown = str(path if wanted.is_absolute() else wanted)
+        raise NoSuchScriptError(
+            LocalizedText(lambda words: words.JOB_NO_SCRIPT.format(path=shown, folder=folder, known=known))
+        )
     return path.relative_to(folder).as_posix()
 
 

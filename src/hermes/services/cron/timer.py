@@ -28,9 +28,10 @@ from hermes.services.outbound.alerts import home_targets
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.people.pairing import words_at_home
 from hermes.services.turns.lanes import Lanes
-from hermes.store import codec, jobs, outbox
+from hermes.store import codec, outbox
 from hermes.store.db import Database, Tx
-from hermes.store.jobs import Job, JobSlot, Outcome, SlotDelivery
+from hermes.store.entries import jobs
+from hermes.store.entries.jobs import JobRow, JobSlot, Outcome, SlotDelivery
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.private_files import write_private
 from hermes.store.sessions import transcripts
@@ -51,7 +52,7 @@ _LANES = f"agent:main:{PLATFORM}:"
 class _EndedRun:
     """A run that has ended: what is written into its output file."""
 
-    job: Job | None
+    job: JobRow | None
     slot: JobSlot
     outcome: Outcome
     error: str
@@ -139,7 +140,7 @@ class CronTimer:
         while True:
             rows: list[Outgoing] = []
 
-            def pause(tx: Tx, job: Job, reason: str, rows: list[Outgoing] = rows) -> None:
+            def pause(tx: Tx, job: JobRow, reason: str, rows: list[Outgoing] = rows) -> None:
                 self._pause(tx, job, reason, rows)
 
             fired = await self._db.write(fire_due, self._config(), pause, now=self._clock.now())
@@ -209,7 +210,7 @@ class CronTimer:
             self._alert(tx, job, words.JOB_FAILED.format(**about), f"failed_{run.slot.slot}", rows)
 
     def _count_delivery(
-        self, tx: Tx, job: Job, slot: JobSlot, delivery: SlotDelivery, why: str, rows: list[Outgoing]
+        self, tx: Tx, job: JobRow, slot: JobSlot, delivery: SlotDelivery, why: str, rows: list[Outgoing]
     ) -> None:
         if delivery in (SlotDelivery.NONE, SlotDelivery.WAITING):
             return
@@ -219,13 +220,13 @@ class CronTimer:
             text = words.JOB_UNDELIVERED.format(name=job.name, id=job.id, reason=one_line(why, SHOWN_CHARS))
             self._alert(tx, job, text, f"undelivered_{slot.slot}", rows)
 
-    def _pause(self, tx: Tx, job: Job, reason: str, rows: list[Outgoing]) -> None:
+    def _pause(self, tx: Tx, job: JobRow, reason: str, rows: list[Outgoing]) -> None:
         if jobs.pause(tx, job.id, reason=reason, now=self._clock.now()):
             words = words_at_home(tx, self._config().language)
-            text = words.JOB_STOPPED.format(name=job.name, id=job.id, reason=reason)
+            text = words.JOB_STOPPED.format(name=job.name, id=job.id, reason=words.reason(reason))
             self._alert(tx, job, text, f"stopped_{job.next_slot}", rows)
 
-    def _alert(self, tx: Tx, job: Job, text: str, name: str, rows: list[Outgoing]) -> None:
+    def _alert(self, tx: Tx, job: JobRow, text: str, name: str, rows: list[Outgoing]) -> None:
         """Tell the home channels and the chat of the job, each once."""
         targets: list[Target] = home_targets(self._config())
         targets += [target for target in deliver_to(job, self._config())[0] if target not in targets]

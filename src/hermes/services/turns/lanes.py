@@ -17,7 +17,7 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick as pick_language
 from hermes.core.keys import SessionKey
-from hermes.core.lane import DOORS, FRESH, BusyMode, rows_of_next_prompt
+from hermes.core.lane import DOORS, FRESH, FRESH_SESSION, BusyMode, rows_of_next_prompt
 from hermes.core.ports import Clock
 from hermes.core.session_reset import ResetMode, renewal, renewal_reason
 from hermes.services.outbound.rows import OutboxWriter
@@ -319,7 +319,7 @@ class Lanes:
 
         def renews(session: transcripts.Session, now: float) -> str:
             if key.platform in FRESH:
-                return "each run begins anew"
+                return FRESH_SESSION
             if key.platform in DOORS:
                 return ""  # whoever names a session there means that one
             return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone)

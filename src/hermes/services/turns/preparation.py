@@ -10,8 +10,8 @@ from hermes.core.requests import SILENT
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.services.turns.turn import PreparationError, RunningTurn, TurnServices
-from hermes.store import jobs
 from hermes.store.db import Tx
+from hermes.store.entries import jobs
 from hermes.store.turns import steps
 
 MARK = "[prepared for this run]"

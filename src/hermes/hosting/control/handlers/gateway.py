@@ -21,7 +21,6 @@ from hermes.core.target_names import NAMED, recipients
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
-from hermes.hosting.control.handlers.cron import CronVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.handlers.say import SayHandler
 from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
@@ -40,6 +39,20 @@ FIND_SECONDS = 10.0
 _OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 
 
+CRON_VERBS = ("list", "create", "edit", "pause", "resume", "run", "remove", "history", "status")
+
+
+def _later(gateway: Gateway, verb: str) -> Handler:
+    """Jobs are imported when the first is asked for."""
+
+    async def handle(args: Mapping[str, Any], reply: Reply) -> Any:
+        from hermes.hosting.control.handlers.cron import CronVerbs
+
+        return await CronVerbs(gateway).mapping()[verb](args, reply)
+
+    return handle
+
+
 def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
     live = _Live(gateway)
     return {
@@ -50,7 +63,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
             gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
         ).mapping(),
         **ChatVerbs(gateway).mapping(),
-        **CronVerbs(gateway).mapping(),
+        **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hermes.core.schedule import (
+from hermes.core.entries.schedule import (
     Schedule,
     ScheduleError,
     ScheduleKind,

@@ -68,7 +68,7 @@ def parse(text: str, *, now: float, zone: tzinfo) -> Schedule:
     try:
         found = _read(plain, now, zone)
     except ValueError as error:
-        raise ScheduleError(f"{text.strip()!r} is no schedule: {error}.", _nearest(plain, now, zone)) from None
+        raise ScheduleError(f"{text.strip()!r} is no schedule ({error}).", _nearest(plain, now, zone)) from None
     if found is None:
         raise ScheduleError(f"{text.strip()!r} is no schedule.", _nearest(plain, now, zone))
     return found

@@ -47,16 +47,16 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SlotRun:
     slot: float
     state: SlotState
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SlotDecision:
     """``next_slot`` is the job's next due time, None when there is none; ``wait_until`` holds that slot back."""
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[SlotRun, ...] = ()
     passed: tuple[Passed, ...] = ()
     next_slot: float | None = None
     wait_until: float = field(default=0.0)
@@ -72,14 +72,14 @@ def decide(
     is_busy: bool = False,
     quiet_until: float = 0.0,
     runs_left: int | None = None,
-) -> Decision:
+) -> SlotDecision:
     """Decide about every slot from ``slot``, which is due, up to ``now``.
 
     ``is_busy``: an earlier run has not ended. ``quiet_until``: quiet hours last until then. A job that runs once waits
     for their end; of any other the slot is skipped. ``runs_left`` limits how many runs may still follow.
     """
     if is_once and quiet_until > now:
-        return Decision(next_slot=slot, wait_until=quiet_until)
+        return SlotDecision(next_slot=slot, wait_until=quiet_until)
     slots, following, is_counted = _due(slot, now, next_after)
     older, runs, reason = _split(slots, now, policy)
     passed: list[Passed] = []
@@ -99,8 +99,8 @@ def decide(
         if left_out:
             passed.append(Passed(left_out[0], left_out[-1], len(left_out), SlotState.SKIPPED, "ran as often as wanted"))
         runs, following = runs[:runs_left], None
-    decided = tuple(Run(each, SlotState.RAN if _is_on_time(each, now) else SlotState.LATE) for each in runs)
-    return Decision(decided, tuple(passed), following)
+    decided = tuple(SlotRun(each, SlotState.RAN if _is_on_time(each, now) else SlotState.LATE) for each in runs)
+    return SlotDecision(decided, tuple(passed), following)
 
 
 def _due(slot: float, now: float, next_after: NextAfter) -> tuple[list[float], float | None, bool]:

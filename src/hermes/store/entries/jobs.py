@@ -11,8 +11,8 @@ from dataclasses import asdict
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.job_slots import Passed, SlotState
-from hermes.core.schedule import Schedule, ScheduleKind
+from hermes.core.entries.job_slots import Passed, SlotState
+from hermes.core.entries.schedule import Schedule, ScheduleKind
 from hermes.store import inbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
@@ -50,7 +50,7 @@ class SlotDelivery(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class JobRow:
     """One row of ``jobs``. ``skills`` are names separated by commas, ``origin`` is the lane where it was made."""
 
     id: str
@@ -125,28 +125,28 @@ _SLOT_COLUMNS = (
 _SLOTS = f"SELECT {_SLOT_COLUMNS} FROM job_slots LEFT JOIN inbox ON inbox.id = job_slots.event_id"  # noqa: S608
 
 
-def _job(*row: object) -> Job:
-    return Job(**dict(zip(_NAMES, row, strict=True)))  # type: ignore[arg-type]
+def _job(*row: object) -> JobRow:
+    return JobRow(**dict(zip(_NAMES, row, strict=True)))  # type: ignore[arg-type]
 
 
 # Jobs
 
 
-def insert(tx: Tx, job: Job) -> bool:
+def insert(tx: Tx, job: JobRow) -> bool:
     """Store a job. False: one with this id is there already."""
     return tx.run(f"INSERT INTO jobs ({COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING", **asdict(job)) == 1  # noqa: S608
 
 
-def update(tx: Tx, job: Job) -> bool:
+def update(tx: Tx, job: JobRow) -> bool:
     given = {name: value for name, value in asdict(job).items() if name != "created_at"}
     return tx.run(f"UPDATE jobs SET {_CHANGES} WHERE id = :id", **given) == 1  # noqa: S608
 
 
-def get(tx: Tx, job_id: str) -> Job | None:
+def get(tx: Tx, job_id: str) -> JobRow | None:
     return tx.one(f"SELECT {COLUMNS} FROM jobs WHERE id = :id", _job, id=job_id)  # noqa: S608
 
 
-def listed(tx: Tx, *, person_id: str = "", limit: int = 1000) -> list[Job]:
+def listed(tx: Tx, *, person_id: str = "", limit: int = 1000) -> list[JobRow]:
     """List jobs, the next due first; those of one person, or all."""
     whose, given = ("WHERE person_id = :person_id", {"person_id": person_id}) if person_id else ("", {})
     return tx.all(
@@ -157,7 +157,7 @@ def listed(tx: Tx, *, person_id: str = "", limit: int = 1000) -> list[Job]:
     )
 
 
-def named(tx: Tx, name: str, *, person_id: str = "") -> list[Job]:
+def named(tx: Tx, name: str, *, person_id: str = "") -> list[JobRow]:
     """Find jobs by id, by name, or by the end of an id."""
     whose, given = ("AND person_id = :person_id", {"person_id": person_id}) if person_id else ("", {})
     for where in ("id = :name", "lower(name) = lower(:name)", "length(:name) >= 4 AND id LIKE '%' || :name"):
@@ -196,7 +196,7 @@ def next_due(tx: Tx) -> float | None:
     return None if found is None else float(found)
 
 
-def take_due(tx: Tx, *, now: float, limit: int) -> list[Job]:
+def take_due(tx: Tx, *, now: float, limit: int) -> list[JobRow]:
     """Return jobs that are due. On PostgreSQL their rows are locked, and those another node holds are left to it."""
     return tx.all(
         f"""
@@ -287,6 +287,14 @@ def is_decided(tx: Tx, job_id: str, slot: float) -> bool:
         slot=slot,
     )
     return found is not None
+
+
+def event_of_run(tx: Tx, job_id: str, reason: str) -> str:
+    """Return the event of a run that was asked for under this reason; '' without one."""
+    found = tx.value(
+        "SELECT event_id FROM job_slots WHERE job_id = :id AND reason = :reason LIMIT 1", id=job_id, reason=reason
+    )
+    return str(found or "")
 
 
 def slots_of(tx: Tx, job_id: str, *, limit: int = 50) -> list[JobSlot]:
@@ -472,7 +480,7 @@ def shift_relative(tx: Tx, *, by: float) -> int:
     )
 
 
-def by_calendar(tx: Tx) -> list[Job]:
+def by_calendar(tx: Tx) -> list[JobRow]:
     """List waiting jobs that go by the calendar and come again."""
     return tx.all(f"SELECT {COLUMNS} FROM jobs WHERE next_slot IS NOT NULL AND kind = 'cron'", _job)  # noqa: S608
 

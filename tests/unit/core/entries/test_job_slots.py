@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.core.job_slots import (
+from hermes.core.entries.job_slots import (
     MAX_CAUGHT_UP,
     MAX_COUNTED,
     ON_TIME_SECONDS,
