@@ -87,6 +87,7 @@ from hermes.store.outbox import OutboxKind
 if TYPE_CHECKING:
     from hermes.services.cron.for_tools import ToolJobs
     from hermes.services.cron.timer import CronTimer
+    from hermes.services.webhooks.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
 
@@ -181,6 +182,7 @@ class Wiring:
         self._owner = owner
         self._bus = EventBus()
         self._hub = LocalHub()
+        self._webhook_changes = asyncio.Event()
 
     def build(self) -> Gateway:
         """Make them all, and tie the knots that no order of making could."""
@@ -249,6 +251,8 @@ class Wiring:
             last_output=lambda lane, count: self.terminals.last_output(lane, count),
             cron=lambda: self._cron,
             jobs=lambda: self._jobs,
+            webhooks=lambda: self._webhooks,
+            webhook_changes=self._webhook_changes,
         )
 
     async def _status(self) -> dict[str, Any]:
@@ -407,6 +411,14 @@ class Wiring:
             changed=self._cron.changed,
             wake=self._lanes.wake,
             status=self._cron.status,
+        )
+
+    @cached_property
+    def _webhooks(self) -> Webhooks:
+        from hermes.services.webhooks.webhooks import Webhooks
+
+        return Webhooks(
+            self._db, self._clock, self._config, self._lanes, self._redact, changed=self._webhook_changes.set
         )
 
     async def _run_cron(self) -> None:

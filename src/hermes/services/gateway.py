@@ -37,6 +37,7 @@ from hermes.store.db import Database, OnTrouble, Tx
 if TYPE_CHECKING:
     from hermes.services.cron.jobs import Jobs
     from hermes.services.cron.timer import CronTimer
+    from hermes.services.webhooks.webhooks import Webhooks
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -86,6 +87,8 @@ class Gateway:
     last_output: Callable[[str, int], Awaitable[bytes]] = _no_output
     cron: Callable[[], CronTimer]
     jobs: Callable[[], Jobs]
+    webhooks: Callable[[], Webhooks]
+    webhook_changes: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self) -> None:
         """Let accounts connect and skills and tools load, holding up no answer. Idempotent."""
@@ -95,6 +98,10 @@ class Gateway:
     @property
     def config(self) -> Config:
         return self.watch.current
+
+    async def has_webhooks(self) -> bool:
+        """Tell whether a route was subscribed by hand."""
+        return await self.db.read(_has_webhooks)
 
     async def status(self) -> dict[str, Any]:
         """Return what the services know of themselves. While the store is down, ``waiting`` is empty."""
@@ -122,3 +129,7 @@ def _waiting(tx: Tx) -> dict[str, int]:
         "approvals": approvals.pending_count(tx),
         "answers": outbox.waiting_count(tx),
     }
+
+
+def _has_webhooks(tx: Tx) -> bool:
+    return tx.value("SELECT 1 FROM webhooks LIMIT 1") is not None

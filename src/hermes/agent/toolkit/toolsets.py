@@ -59,6 +59,9 @@ FINDING = "finding"
 
 _EVERY = tuple(GROUPS)
 
+WEBHOOK = "hermes-webhook"
+"""Has no groups of plugins either, unless the owner adds them."""
+
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "hermes-cli": _EVERY,
     "hermes-telegram": _EVERY,
@@ -68,6 +71,8 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "hermes-chat": _EVERY,
     # Behind an API there is often a program, which has no answer to a question.
     "hermes-api": tuple(group for group in _EVERY if group != "talk"),
+    # A stranger writes what the model reads there.
+    WEBHOOK: ("web", "planning"),
 }
 
 OF_PLATFORM: Mapping[str, str] = {
@@ -77,6 +82,7 @@ OF_PLATFORM: Mapping[str, str] = {
     "whatsapp": "hermes-whatsapp",
     "slack": "hermes-slack",
     "api": "hermes-api",
+    "webhook": WEBHOOK,
 }
 DEFAULT = "hermes-chat"
 
@@ -137,7 +143,7 @@ def access_of(config: Config, where: Where) -> Access:
         frozenset(_spread(choice.enabled, config)),
         frozenset(_spread(choice.disabled, config)),
         unready(config),
-        takes_unsorted=own is None and name in TOOLSETS,
+        takes_unsorted=own is None and name in TOOLSETS and name != WEBHOOK,
     )
 
 

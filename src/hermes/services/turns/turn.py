@@ -187,5 +187,5 @@ class TurnServices:
             on_behalf_of=work.origin,
             depth=work.options.depth,
             words=work.words,
-            is_among_others=work.is_mixed and not name,
+            is_among_others=(work.is_mixed or work.key.platform == "webhook") and not name,
         )

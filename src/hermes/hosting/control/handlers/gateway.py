@@ -43,12 +43,16 @@ CRON_VERBS = ("list", "create", "edit", "pause", "resume", "run", "remove", "his
 
 
 def _later(gateway: Gateway, verb: str) -> Handler:
-    """Jobs are imported when the first is asked for."""
+    """Jobs and webhooks are imported when the first is asked for."""
 
     async def handle(args: Mapping[str, Any], reply: Reply) -> Any:
-        from hermes.hosting.control.handlers.cron import CronVerbs
+        if verb.startswith("cron."):
+            from hermes.hosting.control.handlers.cron import CronVerbs
 
-        return await CronVerbs(gateway).mapping()[verb](args, reply)
+            return await CronVerbs(gateway).mapping()[verb](args, reply)
+        from hermes.hosting.control.handlers.webhooks import WebhookVerbs
+
+        return await WebhookVerbs(gateway).mapping()[verb](args, reply)
 
     return handle
 
@@ -64,6 +68,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         ).mapping(),
         **ChatVerbs(gateway).mapping(),
         **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
+        **{f"webhooks.{verb}": _later(gateway, f"webhooks.{verb}") for verb in ("list", "subscribe", "remove", "test")},
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,
