@@ -373,6 +373,10 @@ async def test_what_a_user_may_not_or_cannot_schedule_is_refused(
             await gateway.jobs().create({"schedule": "1h", "prompt": "x", **told}, maker)
 
 
+async def until_told(telegram: FakeTelegram, count: int) -> None:
+    await telegram.wait_for(lambda: len(telegram.texts(8)) >= count, WAIT_SECONDS)
+
+
 async def test_nobody_sees_or_changes_the_jobs_of_another(start: Start, telegram: FakeTelegram) -> None:
     async with start(TELEGRAM_ALLOWED_USERS="7,8") as gateway:
         telegram.user_says("/cron add 1h mine --name mine")
@@ -382,7 +386,7 @@ async def test_nobody_sees_or_changes_the_jobs_of_another(start: Start, telegram
             ("/cron", f"/cron show {job.id}", f"/cron remove {job.id}", "/cron run mine"), 1
         ):
             telegram.user_says(command, chat=8)
-            await telegram.wait_for(lambda count=number: len(telegram.texts(8)) >= count, WAIT_SECONDS)
+            await until_told(telegram, number)
         assert await gateway.db.read(store.get, job.id) is not None
     assert telegram.texts(8)[0] == ENGLISH.CRON_NONE
     assert all("There is no job" in text for text in telegram.texts(8)[1:])

@@ -101,7 +101,9 @@ class Gateway:
 
     async def has_webhooks(self) -> bool:
         """Tell whether a route was subscribed by hand."""
-        return await self.db.read(_has_webhooks)
+        from hermes.store.entries import webhooks  # loaded once the gateway answers
+
+        return await self.db.read(webhooks.has_any)
 
     async def status(self) -> dict[str, Any]:
         """Return what the services know of themselves. While the store is down, ``waiting`` is empty."""
@@ -129,7 +131,3 @@ def _waiting(tx: Tx) -> dict[str, int]:
         "approvals": approvals.pending_count(tx),
         "answers": outbox.waiting_count(tx),
     }
-
-
-def _has_webhooks(tx: Tx) -> bool:
-    return tx.value("SELECT 1 FROM webhooks LIMIT 1") is not None

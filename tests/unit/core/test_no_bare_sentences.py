@@ -48,6 +48,7 @@ FOR_OTHERS = {
     "cron/for_tools.py": None,  # what the model reads about jobs
     "cron/scripts.py": None,  # why a script failed, kept in the history of the job
     "commands/cron.py": {"run by"},  # the name of a run in the store
+    "webhooks/webhooks.py": None,  # the model's briefing, and the command line
     "turns/preparation.py": None,  # what the model reads first, and reasons in the store
     "commands/restart.py": {"asked in"},  # the log's reason
     "turns/compression.py": {"preview of"},  # the name of a task

@@ -467,7 +467,7 @@ class Texts:
     JOB_BY_ID = "Name the chat by its id, for example slack:C0123: a job cannot look for names."
     JOB_REPEAT = "How many times a job runs is a whole number from 1 to {most:,}."
     JOB_GRANTS_MANY = "These are too many grants for one job. The most it carries: {most}"
-    JOB_MANY = "You have {most} jobs already, and more are not possible. Remove one first."
+    JOB_MANY = "You have as many jobs as are possible: {most}. Remove one first."
     JOB_QUIET = "“{text}” are no quiet hours. Write them like 22:00-07:00."
     JOB_NO_SCRIPT = "Script not found: {path}. In {folder}: {known}"
     CRON_NONE = "There are no jobs yet. For example: /cron add 30m tea is ready"

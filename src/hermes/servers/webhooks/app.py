@@ -111,7 +111,7 @@ class WebhookReceiver:
             refused = self._failed(request)
             if refused is not None:
                 raise refused from None
-            raise ApiError(401, f"Refused: {error}.", code="invalid_signature", kind="authentication_error") from None
+            raise ApiError(401, f"Refused ({error})", code="invalid_signature", kind="authentication_error") from None
 
     def _failed(self, request: web.Request) -> ApiError | None:
         """Count a failure of this address. Returns the refusal when there were too many; a right signature is taken."""

@@ -45,5 +45,9 @@ def listed(tx: Tx) -> list[WebhookRow]:
     return tx.all(f"SELECT {COLUMNS} FROM webhooks ORDER BY name", WebhookRow)  # noqa: S608
 
 
+def has_any(tx: Tx) -> bool:
+    return tx.value("SELECT 1 FROM webhooks LIMIT 1") is not None
+
+
 def remove(tx: Tx, name: str) -> bool:
     return tx.run("DELETE FROM webhooks WHERE name = :name", name=name) == 1
