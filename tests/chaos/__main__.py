@@ -13,7 +13,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, damages, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
+from tests.chaos import (
+    api_kills,
+    damages,
+    duplicates,
+    entry_kills,
+    faults,
+    pacing,
+    reconnects,
+    store_troubles,
+    tool_kills,
+)
 from tests.chaos.kills import Series, kill_again_and_again
 from tests.chaos.ledger import Kill
 from tests.chaos.platform_kills import (
@@ -33,6 +43,8 @@ BACK_SECONDS = 2.0
 MESSAGES = 10_000
 REQUESTS = 50
 EXAMPLES = 100
+ENTRIES = 20
+ENTRY_KILLS = 50
 CHATS = 200
 
 
@@ -117,6 +129,13 @@ async def kill_the_api(options: Options) -> Told:
     return Told(rows, not any(each.wrong or each.waiting for each in rounds))
 
 
+async def kill_with_entries(options: Options) -> Told:
+    kills = min(options.kills, ENTRY_KILLS)
+    found, accepted = await entry_kills.kill_entries(options.folder / "entries", ENTRIES, kills, options.seed)
+    result = f"{counts(found.lost, found.doubled, found.undelivered)} of {accepted}"
+    return Told([(f"jobs and webhooks over {kills} kills: lost, run twice, undelivered", result)], found.is_good)
+
+
 async def fuzz_the_api(options: Options) -> Told:
     async with api_kills.calling(options.folder / "fuzz", options.seed) as callers:
         key = str(callers.http.headers["Authorization"]).removeprefix("Bearer ")
@@ -169,6 +188,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_over_telegram,
     "tools": kill_in_batches,
     "api": kill_the_api,
+    "entries": kill_with_entries,
     "fuzz": fuzz_the_api,
     "duplicates": deliver_again,
     "reconnects": reconnect,
