@@ -35,6 +35,8 @@ CREATE TABLE jobs (
     updated_at DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX jobs_due ON jobs (next_at) WHERE next_at IS NOT NULL;
+-- How many jobs are in which state, for the status.
+CREATE INDEX jobs_state ON jobs (state);
 CREATE INDEX jobs_person ON jobs (person_id, created_at);
 
 -- Each due time once. A row without a run may stand for several, from slot to last_slot; slots 0 means that they were too
