@@ -50,7 +50,7 @@ GROUPS: Mapping[str, Group] = {
         "history past earlier remember said yesterday conversation recall memory note fact preference",
     ),
     "skills": Group("read how special tasks are done", "skill guide instructions howto recipe procedure"),
-    "schedule": Group("do things later", "cron schedule remind reminder later daily timer alarm job recurring"),
+    "schedule": Group("schedule work for later", "cron schedule remind reminder later daily timer alarm job recurring"),
 }
 """Every group that our own tools stand in."""
 

@@ -68,7 +68,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         sessions.routes(parts, limits),
         approvals.routes(parts),
         pairings.routes(parts),
-        _job_routes(parts),
+        job_routes(parts),
         models.routes(parts),
         health.routes(parts),
     ]
@@ -96,7 +96,7 @@ JOB_ROUTES = (
 )
 
 
-def _job_routes(parts: ApiParts) -> RouteAdder:
+def job_routes(parts: ApiParts) -> RouteAdder:
     """Jobs are imported by the first request for them."""
 
     def later(name: str) -> Handler:
