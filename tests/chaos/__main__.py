@@ -18,6 +18,7 @@ from tests.chaos import (
     cluster_series,
     damages,
     duplicates,
+    entry_kills,
     faults,
     pacing,
     reconnects,
@@ -44,6 +45,8 @@ BACK_SECONDS = 2.0
 MESSAGES = 10_000
 REQUESTS = 50
 EXAMPLES = 100
+ENTRIES = 20
+ENTRY_KILLS = 50
 CHATS = 200
 
 
@@ -135,6 +138,13 @@ async def kill_the_api(options: Options) -> Told:
     return Told(rows, not any(each.wrong or each.waiting for each in rounds))
 
 
+async def kill_with_entries(options: Options) -> Told:
+    kills = min(options.kills, ENTRY_KILLS)
+    found, accepted = await entry_kills.kill_entries(options.folder / "entries", ENTRIES, kills, options.seed)
+    result = f"{counts(found.lost, found.doubled, found.undelivered)} of {accepted}"
+    return Told([(f"jobs and webhooks over {kills} kills: lost, run twice, undelivered", result)], found.is_good)
+
+
 async def fuzz_the_api(options: Options) -> Told:
     async with api_kills.calling(options.folder / "fuzz", options.seed) as callers:
         key = str(callers.http.headers["Authorization"]).removeprefix("Bearer ")
@@ -187,6 +197,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_over_telegram,
     "tools": kill_in_batches,
     "api": kill_the_api,
+    "entries": kill_with_entries,
     "fuzz": fuzz_the_api,
     "duplicates": deliver_again,
     "reconnects": reconnect,

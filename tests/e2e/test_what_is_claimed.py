@@ -162,8 +162,8 @@ def test_sethome_is_refused_in_the_terminal_and_nothing_is_written(terminal: Ter
 def test_the_banner_promises_only_what_there_is(terminal: Terminal) -> None:
     terminal.start_gateway()
     screen = (terminal.home / "logs" / "console.log").read_text(encoding="utf-8")
-    assert "Messaging platforms + OpenAI-compatible API" in screen
-    assert "cron" not in screen
+    assert "Messaging platforms + cron scheduler + OpenAI API" in screen
+    assert "Cron     on, no jobs yet" in screen
 
 
 def test_the_index_of_conversations_names_the_one_of_the_terminal(terminal: Terminal) -> None:

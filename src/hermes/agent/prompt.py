@@ -14,7 +14,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
-from hermes.core.requests import AgentRequest, TurnOptions
+from hermes.core.requests import EVENT_KINDS, AgentRequest, TurnOptions
 from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.store import codec
@@ -111,7 +111,7 @@ class PromptBuilder:
 
     def compose(self, rows: Sequence[InboxRow]) -> Prompt:
         """Join events of one sender into one user message, with quotes; in a group the sender is named."""
-        if rows[-1].kind == "request":
+        if rows[-1].kind in EVENT_KINDS:
             return _prompt_of_request(codec.load_request(rows[-1].body))
         messages = [codec.load_message(row.body) for row in rows]
         last = messages[-1]

@@ -33,6 +33,7 @@ from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.port import ApiPort
+from hermes.servers.webhooks.port import WebhookPort
 from hermes.services.clock import clock_from
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
@@ -182,14 +183,17 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     await stack.enter_async_context(http.open())
     following = asyncio.create_task(keep_running("api port", http.follow, gateway.troubles), name="api port")
     stack.push_async_callback(_ended, following)
+    hooks = WebhookPort(gateway)
+    receiving = asyncio.create_task(keep_running("webhooks", hooks.follow, gateway.troubles), name="webhooks")
+    stack.push_async_callback(_ended, receiving)
     gateway.begin()  # now that it answers
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**_process(options), **await gateway.status()}
         told["faults"] = await _faults(gateway.home, options.log_trouble)
         told["problems"] = [str(one) for one in gateway.watch.loaded.problems if one.level == "error"]
-        if http.trouble:
-            told["troubles"] = [*told["troubles"], http.trouble]
+        told["webhooks"] = hooks.url
+        told["troubles"] = [*told["troubles"], *filter(None, (http.trouble, hooks.trouble))]
         return told
 
     key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()

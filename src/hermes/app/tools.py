@@ -31,6 +31,7 @@ from hermes.store.outbox import OutboxKind, Outgoing
 
 TOOLS: tuple[str, ...] = (
     "hermes.agent.tools.clarify",
+    "hermes.agent.tools.cronjobs",
     "hermes.agent.tools.delegate_task",
     "hermes.agent.tools.execute_code",
     "hermes.agent.tools.find_tools",
@@ -58,6 +59,7 @@ COMMANDS: tuple[str, ...] = (
     "hermes.services.commands.approve",
     "hermes.services.commands.busy",
     "hermes.services.commands.compress",
+    "hermes.services.commands.cron",
     "hermes.services.commands.language",
     "hermes.services.commands.model",
     "hermes.services.commands.owner",
@@ -162,7 +164,7 @@ class ToolFactory:
         home = self._home
         workspace = self._config().agent.workspace
         is_shared = workspace is not None
-        if key.platform == LOCAL and role == PersonRole.OWNER and self._may_work_in(folder):
+        if key.platform in (LOCAL, "cron") and role == PersonRole.OWNER and self._may_work_in(folder):
             workspace = Path(folder)
         if workspace is None:
             workspace = Path.home() if role == PersonRole.OWNER else self.workspaces.of(person_id)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.download import Fetcher, FetchProgress, FetchState
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.prompt import PromptBuilder
+from hermes.agent.scheduling import Scheduling
 from hermes.agent.session_search import SessionSearch
 from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.library import SkillLibrary
@@ -87,6 +90,9 @@ if TYPE_CHECKING:
     from hermes.services.cluster.node import ClusterNode
     from hermes.services.cluster.served import ServedTargets
     from hermes.services.cluster.services import ClusterServices
+    from hermes.services.cron.for_tools import ToolJobs
+    from hermes.services.cron.timer import CronTimer
+    from hermes.services.webhooks.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
 
@@ -186,6 +192,7 @@ class Wiring:
         self._owner = owner
         self._bus = EventBus()
         self._hub = LocalHub(ground.setting.home / "pictures")
+        self._webhook_changes = asyncio.Event()
 
     def build(self) -> Gateway:
         """Make them all, and tie the knots that no order of making could."""
@@ -248,16 +255,27 @@ class Wiring:
             "delivery": self._delivery.run,
             "presenter": self._presenter.run,
             "compression": self._compression.run,
-            "janitor": Janitor(
-                self._db, self._clock, self._checkpoints.sweep, self._spool.sweep, is_mine=self._is_mine("task:janitor")
-            ).run,
+            "janitor": self._janitor.run,
             "alerts": self._alerts.run,
             "owners": self._owners.run,
             "recall": self._recall.run,
             "terminals": self.terminals.run,
             "skills": self._skills.run,
             "tools": self._bring_in_tools,
+            "cron": self._run_cron,
         }
+
+    @cached_property
+    def _janitor(self) -> Janitor:
+        return Janitor(
+            self._db,
+            self._clock,
+            self._checkpoints.sweep,
+            self._spool.sweep,
+            self._sweep_cron,
+            on_clock_set=self._clock_set,
+            is_mine=self._is_mine("task:janitor"),
+        )
 
     @cached_property
     def _gateway(self) -> Gateway:
@@ -287,6 +305,10 @@ class Wiring:
             news=self._ground.news,
             last_output=lambda lane, count: self.terminals.last_output(lane, count),
             node=self._node,
+            cron=lambda: self._cron,
+            jobs=lambda: self._jobs,
+            webhooks=lambda: self._webhooks,
+            webhook_changes=self._webhook_changes,
         )
 
     def _is_mine(self, task: str) -> Callable[[], bool] | None:
@@ -442,6 +464,57 @@ class Wiring:
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
         self._outbox_writer.due(rows)
 
+    # Jobs: imported when the gateway has begun, or when somebody asks for them
+
+    @cached_property
+    def _cron(self) -> CronTimer:
+        from hermes.services.cron.timer import CronTimer
+
+        return CronTimer(self._db, self._clock, self._config, self._bus, self._lanes, self._outbox_writer, self._home)
+
+    @cached_property
+    def _jobs(self) -> ToolJobs:
+        from hermes.services.cron.for_tools import ToolJobs
+
+        return ToolJobs(
+            self._db,
+            self._clock,
+            lambda: self._watch.loaded,
+            self._home,
+            self._skills,
+            changed=self._cron.changed,
+            wake=self._lanes.wake,
+            status=self._cron.status,
+        )
+
+    @cached_property
+    def _webhooks(self) -> Webhooks:
+        from hermes.services.webhooks.webhooks import Webhooks
+
+        return Webhooks(
+            self._db, self._clock, self._config, self._lanes, self._redact, changed=self._webhook_changes.set
+        )
+
+    async def _run_cron(self) -> None:
+        """Fire jobs in a gateway that hears all platforms; a command that works alone leaves them to one."""
+        await self._skills.may_begin.wait()
+        if self._setting.only is None and self._config().cron.enabled:
+            await asyncio.to_thread(import_module, "hermes.services.cron.timer")
+            await self._cron.run()
+
+    async def _sweep_cron(self) -> None:
+        if "_cron" in vars(self):
+            await self._cron.sweep()
+
+    def _clock_set(self, by: float) -> None:
+        if "_cron" in vars(self):
+            self._cron.clock_set(by)
+
+    def _skill_texts(self, names: Sequence[str]) -> str:
+        from hermes.services.cron.for_tools import skill_texts
+
+        return skill_texts(self._skills, names)
+
     # Turns
 
     @cached_property
@@ -467,6 +540,7 @@ class Wiring:
                 self._spool,
                 self._node.check if self._node is not None else None,
                 self._node.name if self._node is not None else "",
+                self._skill_texts,
             )
         )
 
@@ -526,6 +600,7 @@ class Wiring:
             self._supervisor,
             self._presenter,
             Background(self._db, self._requests, self._lanes),
+            Scheduling(lambda: self._jobs),
         )
 
     # What comes in
@@ -552,6 +627,7 @@ class Wiring:
             status=self._status,
             tool_parts=lambda: self._tool_factory.parts,
             reach_of=self._tool_factory.context,
+            jobs=lambda: self._jobs,
         )
         return Commands(services, self._commands, self._answers)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hermes.config.automation import CronConfig
 from hermes.config.keys import Schema
 from hermes.config.providers import EMBEDDED, KNOWN, KnownProvider
 from hermes.config.schema import (
@@ -83,6 +84,7 @@ class Builder:
             terminal=self._terminal(),
             web=self._web(),
             owners=self._owners(),
+            cron=self._cron(),
         )
 
     def _section(self, of: type[_Section], prefix: KeyPath, **given: Any) -> _Section:
@@ -135,6 +137,17 @@ class Builder:
         if terminal.backend is OwnerTerminal.SSH and not terminal.ssh_host:
             self._warn("terminal.ssh_host", "is not set, so nothing can run over ssh.", "Name a machine.")
         return terminal
+
+    def _cron(self) -> CronConfig:
+        cron = self._section(CronConfig, ("cron",))
+        if cron.quiet_hours:
+            from hermes.core.entries.job_slots import QuietHours  # few have any
+
+            try:
+                QuietHours.parse(cron.quiet_hours)
+            except ValueError as error:
+                self._warn("cron.quiet_hours", "counts as empty.", str(error))
+        return cron
 
     def _web(self) -> WebConfig:
         ports = [str(port) for port in self._get("web", "ports")]

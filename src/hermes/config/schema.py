@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from hermes.config.automation import CronConfig, WebhooksConfig
 from hermes.config.secrets import secrets_within
 from hermes.config.setting import by_name, nothing, proxy_address, section, sections, setting, web_address
 from hermes.config.values import Kind
@@ -472,7 +473,9 @@ class Config:
     toolsets: Mapping[str, tuple[str, ...]] = by_name("a toolset of your own: the groups in it")
     compression: CompressionConfig = section(CompressionConfig)
     context_windows: Mapping[str, int] = by_name("tokens that this model takes in", low=1000, high=10**8)
-    always_log_local: bool = setting(True, "for jobs, which come later: keep a local copy of what they deliver")
+    always_log_local: bool = setting(True, "keep what jobs say in `cron/output` too")
+    cron: CronConfig = section(CronConfig)
+    webhooks: WebhooksConfig = section(WebhooksConfig)
     personalities: Mapping[str, str] = by_name("who the agent is when `/personality NAME` is said", is_prose=True)
     chats: tuple[tuple[ChatPattern, ChatConfig], ...] = sections(ChatConfig, make=tuple)
 

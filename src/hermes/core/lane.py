@@ -9,8 +9,11 @@ from typing import Protocol, TypeVar
 MAX_JOIN_SECONDS = 8.0
 
 
-DOORS = frozenset({"api", "task"})
+DOORS = frozenset({"api", "task", "cron", "webhook"})
 """Where nobody chats: each request is a turn of its own, nothing interrupts, and the answer goes back by itself."""
+FRESH_SESSION = "each run begins anew"
+FRESH = frozenset({"cron"})
+"""Where each turn begins a session of its own: a run of a job does not read the runs before it."""
 
 
 class BusyMode(StrEnum):

@@ -29,6 +29,11 @@ class TurnOptions:
     ``origin``, below a line that names the task. ``format`` is the form of the answer: nothing but that answer is told,
     whatever the model said on its way there. ``sampling`` and ``reasoning`` (``low`` … ``high``, ``off``) are handed to
     the model. ``own_tools`` names the gateway's tools or toolsets that the model may use; None: all of them.
+
+    What follows is for turns that nobody began by writing. ``deliver`` are the targets of the answer (None: as said
+    above; empty: nowhere), ``header`` is the line above it. ``answer`` is told as it stands: no model is asked.
+    ``job`` and ``slot`` name the job and its due time; ``script`` and ``skills`` are what is run and read first.
+    ``may_be_silent``: an answer with the mark SILENT is not sent.
     """
 
     instructions: str = ""
@@ -45,6 +50,24 @@ class TurnOptions:
     sampling: Sampling | None = None
     reasoning: str = ""
     own_tools: tuple[str, ...] | None = None
+    deliver: tuple[str, ...] | None = None
+    header: str = ""
+    answer: str = ""
+    job: str = ""
+    slot: float = 0.0
+    script: str = ""
+    skills: tuple[str, ...] = ()
+    may_be_silent: bool = False
+
+
+SILENT = "[SILENT]"
+"""A scheduled answer that holds this mark is kept and not sent."""
+EVENT_KINDS = frozenset({"request", "cron", "webhook"})
+"""Kinds of inbox events whose body is an AgentRequest."""
+
+
+def is_silent(text: str) -> bool:
+    return SILENT in text.upper()
 
 
 @dataclass(frozen=True, slots=True)

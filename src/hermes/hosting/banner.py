@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _BOX = (
-    "┌───────────────────────────────────────────────┐",
-    "│          ⚕ Hermes Gateway Starting...         │",
-    "│  Messaging platforms + OpenAI-compatible API  │",
-    "│  Press Ctrl+C to stop                         │",
-    "└───────────────────────────────────────────────┘",
+    "┌──────────────────────────────────────────────────────┐",
+    "│             ⚕ Hermes Gateway Starting...             │",
+    "│  Messaging platforms + cron scheduler + OpenAI API   │",
+    "│  Press Ctrl+C to stop                                │",
+    "└──────────────────────────────────────────────────────┘",
 )
 
 
@@ -24,6 +24,7 @@ def facts(
     model: str,
     api: str,
     skills: str = "",
+    cron: str = "",
     chats: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> list[str]:
@@ -35,6 +36,7 @@ def facts(
         f"API      {api}",
     ]
     lines += [f"Chats    {chat}" for chat in chats] or ["Chats    none yet"]
+    lines += [f"Cron     {cron}"] if cron else []
     lines += [f"WARNING  {warning}" for warning in warnings]
     return lines
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from hermes.config import EMBEDDED
 from hermes.core.access import DmPolicy
-from hermes.core.errors import PlatformError
+from hermes.core.durations import count
+from hermes.core.errors import PlatformError, StoreIsDownError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.ports import Describes
 from hermes.hosting import banner
@@ -59,6 +60,7 @@ async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
         model=model,
         api=api,
         skills=await _skills(gateway),
+        cron=await _cron(gateway),
         chats=chats,
         warnings=warnings,
     )
@@ -71,6 +73,23 @@ def _nobody_allowed(gateway: Gateway) -> str:
         return ""
     gives_codes = any(access.dm_policy is DmPolicy.PAIRING for access in doors)
     return f"{NOBODY_ALLOWED} {THEY_GET_A_CODE}" if gives_codes else NOBODY_ALLOWED
+
+
+async def _cron(gateway: Gateway) -> str:
+    """Say whether jobs are fired, how many there are and when the next is due."""
+    if not gateway.config.cron.enabled:
+        return "off (cron.enabled)"
+    try:
+        status = await gateway.jobs().status()
+    except StoreIsDownError:
+        return "waits for the store"
+    active, paused = (status["jobs"].get(state, 0) for state in ("active", "paused"))
+    if not active and not paused:
+        return "on, no jobs yet"
+    rest = f", {paused} paused" if paused else ""
+    return f"on, {count(active, 'job')}{rest}" + (
+        f", next {gateway.jobs().when_here(status['next_at'])}" if active else ""
+    )
 
 
 async def _skills(gateway: Gateway) -> str:

@@ -56,6 +56,7 @@ class SteadyClock:
         self._awake = awake or clock.monotonic
         self._offset = clock.now() - self._awake()
         self._doubtful_until = clock.monotonic()
+        self._asleep = clock.monotonic() - self._awake()
 
     def now(self) -> float:
         system, steady = self._clock.now() + self._ahead, self._awake() + self._offset
@@ -81,8 +82,13 @@ class SteadyClock:
         self._ahead = ahead
         self._offset = self._clock.now() + ahead - self._awake()
 
+    def slept(self) -> float:
+        """Return how much of ``jump`` the machine has slept; the rest is a clock that was set."""
+        return self._clock.monotonic() - self._awake() - self._asleep
+
     def accept(self, jump: float) -> None:
         self._offset += jump
+        self._asleep = self._clock.monotonic() - self._awake()
         if jump > LONG_JUMP_SECONDS:
             self._doubtful_until = self._clock.monotonic() + DOUBT_SECONDS
 

@@ -36,6 +36,9 @@ from hermes.store.db import Database, OnTrouble, Tx
 
 if TYPE_CHECKING:
     from hermes.services.cluster.node import ClusterNode
+    from hermes.services.cron.jobs import Jobs
+    from hermes.services.cron.timer import CronTimer
+    from hermes.services.webhooks.webhooks import Webhooks
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -92,6 +95,10 @@ class Gateway:
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
     news: News = field(default_factory=News)
     last_output: Callable[[str, int], Awaitable[bytes]] = _no_output
+    cron: Callable[[], CronTimer]
+    jobs: Callable[[], Jobs]
+    webhooks: Callable[[], Webhooks]
+    webhook_changes: asyncio.Event = field(default_factory=asyncio.Event)
     node: ClusterNode | None = None
     """In a cluster: this gateway's own node."""
 
@@ -103,6 +110,12 @@ class Gateway:
     @property
     def config(self) -> Config:
         return self.watch.current
+
+    async def has_webhooks(self) -> bool:
+        """Tell whether a route was subscribed by hand."""
+        from hermes.store.entries import webhooks  # loaded once the gateway answers
+
+        return await self.db.read(webhooks.has_any)
 
     async def status(self) -> dict[str, Any]:
         """Return what the services know of themselves. While the store is down, ``waiting`` is empty."""

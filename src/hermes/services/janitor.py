@@ -30,11 +30,16 @@ class Janitor:
         db: Database,
         clock: SteadyClock,
         *also: Callable[[], Awaitable[None]],
+        on_clock_set: Callable[[float], None] = lambda _: None,
         is_mine: Callable[[], bool] | None = None,
     ) -> None:
-        """``also``: sweeps of parts that look after their own rows and files. ``is_mine``: in a cluster, whether this
-        node sweeps for all; its clock then follows the database's, and no deadline moves with it."""
+        """``also``: sweeps of parts that look after their own rows and files.
+
+        ``on_clock_set`` is called, once the clock is followed, with the seconds by which it was set. ``is_mine``: in a
+        cluster, whether this node sweeps for all; its clock then follows the database's, and no deadline moves with it.
+        """
         self._is_mine = is_mine
+        self._on_clock_set = on_clock_set
         self._db = db
         self._also = also
         self._clock = clock
@@ -61,14 +66,17 @@ class Janitor:
         jump = self._clock.jump()
         if not jump:
             return
+        was_set_by = jump - self._clock.slept()
         if self._is_mine is not None:
             self._clock.accept(jump)
+            self._on_clock_set(was_set_by)
             return
         log.warning("Clock set back" if jump < 0 else "Clock set forward", extra={"seconds": round(abs(jump))})
         if jump > 0:
             now = self._clock.now()
             await self._db.alone(clock_change.shift_forward, by=jump, now=now)
             self._clock.accept(jump)
+            self._on_clock_set(was_set_by)
             await self._db.alone(clock_change.shift_late_forward, by=jump, now=now)
         else:
             self._clock.accept(jump)
@@ -77,6 +85,7 @@ class Janitor:
             except BaseException:
                 self._clock.accept(-jump)  # tried again at the next look
                 raise
+            self._on_clock_set(was_set_by)
 
     async def sweep(self) -> None:
         now = self._clock.now()

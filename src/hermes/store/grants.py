@@ -25,6 +25,8 @@ class Grant:
     revoked_at: float | None
 
 
+JOB_GRANTS = "job:"
+"""A grant for the runs of a job has this and the job's id in the place of a session."""
 COLUMNS = "id, person_id, scope, subject, session_id, touches_host, granted_by, granted_at, reason, revoked_at"
 
 
@@ -87,12 +89,22 @@ def standing(tx: Tx, *, person_id: str = "", limit: int = 200) -> list[Grant]:
         f"""
         SELECT {COLUMNS} FROM grants
         WHERE revoked_at IS NULL{whose} AND (session_id = '' OR EXISTS (
-            SELECT 1 FROM sessions WHERE sessions.id = grants.session_id AND sessions.ended_at IS NULL))
+            SELECT 1 FROM sessions WHERE sessions.id = grants.session_id AND sessions.ended_at IS NULL)
+            OR session_id LIKE 'job:%')
         ORDER BY granted_at DESC, id LIMIT :limit
         """,  # noqa: S608
         Grant,
         limit=limit,
         **given,
+    )
+
+
+def revoke_session(tx: Tx, session_id: str, *, now: float) -> int:
+    """End every grant of a session, or of a job."""
+    return tx.run(
+        "UPDATE grants SET revoked_at = :now WHERE session_id = :id AND session_id <> '' AND revoked_at IS NULL",
+        id=session_id,
+        now=now,
     )
 
 

@@ -29,6 +29,7 @@ PLACES = {
     "context_windows": "<model>",
     "personalities": "<name>",
     "chats": "<chat>",
+    "routes": "<name>",
 }
 
 

@@ -44,6 +44,12 @@ FOR_OTHERS = {
     "approvals.py": {"not yours", "too late", "the owner"},  # states; the name is translated where it is shown
     "turns/attachments.py": None,  # what the model reads about files
     "requests/background.py": None,  # the model's briefing
+    "cron/firing.py": None,  # the model's briefing; a reason that ``Texts.reason`` translates
+    "cron/for_tools.py": None,  # what the model reads about jobs
+    "cron/scripts.py": None,  # why a script failed, kept in the history of the job
+    "commands/cron.py": {"run by"},  # the name of a run in the store
+    "webhooks/webhooks.py": None,  # the model's briefing, and the command line
+    "turns/preparation.py": None,  # what the model reads first, and reasons in the store
     "commands/restart.py": {"asked in"},  # the log's reason
     "turns/compression.py": {"preview of"},  # the name of a task
     "outbound/delivery.py": {

@@ -50,7 +50,7 @@ GROUPS: Mapping[str, Group] = {
         "history past earlier remember said yesterday conversation recall memory note fact preference",
     ),
     "skills": Group("read how special tasks are done", "skill guide instructions howto recipe procedure"),
-    "schedule": Group("do things later", "cron schedule remind reminder later daily timer alarm job recurring"),
+    "schedule": Group("schedule work for later", "cron schedule remind reminder later daily timer alarm job recurring"),
 }
 """Every group that our own tools stand in."""
 
@@ -58,6 +58,9 @@ FINDING = "finding"
 """The group of the tool that finds the others: nobody can choose to be without it."""
 
 _EVERY = tuple(GROUPS)
+
+WEBHOOK = "hermes-webhook"
+"""Has no groups of plugins either, unless the owner adds them."""
 
 TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "hermes-cli": _EVERY,
@@ -68,6 +71,8 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "hermes-chat": _EVERY,
     # Behind an API there is often a program, which has no answer to a question.
     "hermes-api": tuple(group for group in _EVERY if group != "talk"),
+    # A stranger writes what the model reads there.
+    WEBHOOK: ("web", "planning"),
 }
 
 OF_PLATFORM: Mapping[str, str] = {
@@ -77,6 +82,7 @@ OF_PLATFORM: Mapping[str, str] = {
     "whatsapp": "hermes-whatsapp",
     "slack": "hermes-slack",
     "api": "hermes-api",
+    "webhook": WEBHOOK,
 }
 DEFAULT = "hermes-chat"
 
@@ -137,7 +143,7 @@ def access_of(config: Config, where: Where) -> Access:
         frozenset(_spread(choice.enabled, config)),
         frozenset(_spread(choice.disabled, config)),
         unready(config),
-        takes_unsorted=own is None and name in TOOLSETS,
+        takes_unsorted=own is None and name in TOOLSETS and name != WEBHOOK,
     )
 
 

@@ -13,6 +13,7 @@ SUMMARIES = {
     "busy": "我忙的时候，新消息怎么处理",
     "commands": "全部命令，逐个说明",
     "compress": "把这段对话压缩一下",
+    "cron": "定时做事，或者反复做",
     "deny": "拒绝我问的事",
     "help": "可以对我说什么",
     "history": "这个会话最近的几行",
@@ -60,6 +61,11 @@ GROUPS = {
     "voice": "用语音说话",
 }
 ROLES = {"owner": "主人", "admin": "管理员", "user": "用户", "guest": "访客"}
+JOB_STATES = {
+    "active": "启用", "paused": "已暂停", "done": "完成", "ran": "已运行", "late": "补跑", "missed": "错过",
+    "skipped": "跳过", "open": "进行中", "silent": "无需发送", "failed": "失败", "stopped": "被停止", "none": "",
+    "waiting": "发送中", "sent": "已送达",
+}  # fmt: skip
 STATES = {
     "connecting": "连接中",
     "connected": "已连接",
@@ -73,6 +79,9 @@ STATES = {
     "elsewhere": "在另一个节点上",
 }
 REASONS = {
+    "its maker may not give orders here any more": "创建它的人已经不能在这里下达指令",
+    "paused by hand": "手动暂停",
+    "quiet hours": "安静时段",
     "the owner": "主人",
     "interrupted by a newer message": "被新消息打断",
     "stopped": "已停止",
@@ -520,6 +529,61 @@ class Chinese(Texts):
     AGENT_BY_API = "通过 API"
     AGENT_STOPPED = "已停下：{tasks}"
     AGENT_UNKNOWN = "没有叫这个名字的任务。/agents 列出正在做的。"
+
+    # Jobs
+    ASK_SCHEDULE = "它要安排一条定时消息，发到 {targets}：“{text}”"
+    JOB_RUN_FAILED = "这件事没做成：{reason}"
+    JOB_FAILED = "定时任务“{name}”失败了：{reason}\n之后只有在它被暂停时我才会再说。/cron history {id}"
+    JOB_PAUSED = "定时任务“{name}”连续失败 {count} 次，我把它暂停了。最后一次的原因：{reason}\n/cron resume {id}"
+    JOB_UNDELIVERED = "定时任务“{name}”的回答送不到：{reason}\n/cron history {id}"
+    JOB_STOPPED = "我把定时任务“{name}”暂停了：{reason}。"
+    JOB_BAD_SCHEDULE = "看不懂时间“{text}”。是不是想写：{nearest}？"
+    JOB_EMPTY = "定时任务需要一段文字：要我做什么，或者说什么？"
+    JOB_UNKNOWN = "没有名为“{name}”的定时任务。用 /cron 查看。"
+    JOB_SEVERAL = "“{name}”对应好几个定时任务。请用编号：{ids}"
+    JOB_IS_DONE = "定时任务“{name}”已经结束，没有剩下的时间点了。"
+    JOB_ONLY_HERE = "你的定时任务只能发到创建它的聊天里。"
+    JOB_NO_ZONE = "没有时区“{zone}”。请写成 Asia/Shanghai 这样。"
+    JOB_NOT_FOR_GUESTS = "访客不能安排定时任务。"
+    JOB_NO_FIELD = "定时任务没有“{name}”这一项。有：{fields}"
+    JOB_TOO_LONG = "这对定时任务来说太长了：最多 {count:,} 个字符。"
+    JOB_SCRIPT_ROLE = "脚本直接在这台机器上运行，只有管理员或主人才能安排。"
+    JOB_NO_FOLDER = "{folder} 不是你的定时任务可以使用的文件夹。"
+    JOB_CATCH_UP = "没有“{value}”这种补跑方式。有：{known}"
+    JOB_NO_SKILL = "没有名为“{name}”的技能。用 /skills 查看。"
+    JOB_BY_ID = "请用编号指定聊天，例如 slack:C0123：定时任务不能按名称查找。"
+    JOB_REPEAT = "运行次数是 1 到 {most:,} 之间的整数。"
+    JOB_GRANTS_MANY = "一个定时任务最多带 {most} 个许可。"
+    JOB_MANY = "你已经有 {most} 个定时任务，不能再多了。请先删除一个。"
+    JOB_QUIET = "“{text}”不是安静时段。请写成 22:00-07:00 这样。"
+    JOB_NO_SCRIPT = "Script not found：找不到脚本 {path}。{folder} 里有：{known}"
+    CRON_NONE = "还没有定时任务。例如：/cron add 30m 茶泡好了"
+    CRON_LINE = "`{id}` {name}：{schedule}，下次 {next}"
+    CRON_LINE_OFF = "`{id}` {name}：{schedule}，{state}"
+    CRON_LIST = "定时任务：\n{lines}"
+    CRON_MORE = "……还有 {count} 个"
+    CRON_MADE = "⏰ 已安排：“{name}”，{schedule}，下次 {next}。发到{where}。取消：/cron remove {id}"
+    CRON_CHANGED = "已修改：“{name}”，{schedule}，下次 {next}。发到{where}。"
+    CRON_PAUSED = "已暂停：“{name}”。/cron resume {id}"
+    CRON_RESUMED = "“{name}”恢复运行，下次 {next}。"
+    CRON_RUNS = "“{name}”现在开始运行。"
+    CRON_REMOVED = "已删除：“{name}”。"
+    CRON_HERE = "这个聊天"
+    CRON_NO_HISTORY = "“{name}”还没有到过时间。"
+    CRON_HISTORY = "“{name}”：\n{lines}"
+    CRON_STATUS_ON = "定时任务在运行。启用 {active} 个，暂停 {paused} 个；下次 {next}。"
+    CRON_STATUS_OFF = "定时任务没有运行：{reason}。"
+    CRON_STATUS_STOPPED = "定时器没有运行"
+    CRON_OVERDUE = "有 {count} 个已经过了时间。"
+    CRON_USAGE = (
+        "/cron：你的定时任务\n/cron add 时间 内容：例如 /cron add 30m 茶泡好了，或 /cron add 工作日8点 看新闻\n"
+        "  --no-agent 原样发送内容，--name 名称，--deliver 目标，--repeat 次数，--tz 时区\n"
+        "/cron show|pause|resume|run|remove|history 任务\n/cron edit 任务 --schedule 时间 --prompt 内容\n/cron status\n"
+        "时间：30m；every 2h；0 8 * * 1-5；2026-03-01T09:00；明天9点；工作日8点"
+    )
+
+    def job_state(self, state: str) -> str:
+        return JOB_STATES.get(state, state)
 
     # Models that fail. A clause goes on from PROVIDER_DID.
     PROVIDER_DID = "我的模型（{provider}）{clause}"

@@ -9,8 +9,8 @@ from hermes.hosting.tool_processes import OUTSIDE, TOOL, UNKNOWN
 
 OPEN_TO_TOOLS = frozenset(
     {
-        "ping", "status", "config.reload", "doctor.stores", "store.counts", "sessions.count", "sessions.list",
-        "sessions.show", "trace.list", "grants.list", "people.list", "api_keys.list", "restart",
+        "ping", "status", "cron.status", "config.reload", "doctor.stores", "store.counts", "sessions.count",
+        "sessions.list", "sessions.show", "trace.list", "grants.list", "people.list", "api_keys.list", "restart",
     }
 )  # fmt: skip
 """What processes of tools, and processes of unknown origin, may ask for.

@@ -74,6 +74,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         sessions.routes(parts, limits),
         approvals.routes(parts),
         pairings.routes(parts),
+        job_routes(parts),
         models.routes(parts),
         health.routes(parts),
     ]
@@ -84,6 +85,38 @@ def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
 
     def add(app: web.Application) -> None:
         runs.routes(parts, limits, partial(routes.place_of, app[routes.KEEPER], parts.gateway))(app)
+
+    return add
+
+
+JOB_ROUTES = (
+    ("GET", "/api/jobs", "listed"),
+    ("POST", "/api/jobs", "create"),
+    ("GET", "/api/jobs/{job_id}", "read"),
+    ("PATCH", "/api/jobs/{job_id}", "change"),
+    ("DELETE", "/api/jobs/{job_id}", "remove"),
+    ("GET", "/api/jobs/{job_id}/history", "history"),
+    ("POST", "/api/jobs/{job_id}/pause", "pause"),
+    ("POST", "/api/jobs/{job_id}/resume", "resume"),
+    ("POST", "/api/jobs/{job_id}/run", "run"),
+)
+
+
+def job_routes(parts: ApiParts) -> RouteAdder:
+    """Jobs are imported by the first request for them."""
+
+    def later(name: str) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            from hermes.servers.api.jobs import JobRoutes
+
+            handler: Handler = getattr(JobRoutes(parts.gateway), name)
+            return await handler(request)
+
+        return handle
+
+    def add(app: web.Application) -> None:
+        for method, path, name in JOB_ROUTES:
+            app.router.add_route(method, path, later(name))
 
     return add
 

@@ -265,6 +265,30 @@ class PairingDecisionBody(msgspec.Struct):
     user_id: Annotated[Name, Meta(description="their id on the platform, for revoke")] | None = None
 
 
+class JobChangeBody(msgspec.Struct):
+    schedule: Annotated[str, Meta(max_length=200, description="30m, every 2h, five-field cron, an ISO time")] | None = (
+        None
+    )
+    prompt: Annotated[str, Meta(max_length=20_000)] | None = None
+    name: Name | None = None
+    deliver: Annotated[Label, Meta(description="local, all, a platform or platform:chat")] | None = None
+    script: Name | None = None
+    skills: Annotated[list[Name], Meta(max_length=20)] | None = None
+    model: Name | None = None
+    repeat: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    no_agent: bool | None = None
+    catch_up: Literal["run_once", "run_all", "skip"] | None = None
+    quiet: Annotated[str, Meta(max_length=20, description="22:00-07:00")] | None = None
+    timezone: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class JobBody(JobChangeBody, kw_only=True):
+    schedule: Annotated[
+        str, Meta(min_length=1, max_length=200, description="30m, every 2h, five-field cron, an ISO time")
+    ]
+    prompt: Annotated[str, Meta(max_length=20_000)] = ""
+
+
 # Decoding
 
 CODES = {

@@ -124,6 +124,8 @@ EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     bodies.SessionChangeBody: {"title": "Plans for May"},
     bodies.SessionForkBody: {"title": "Another way"},
     bodies.DecisionBody: {"decision": "approve", "reason": "go ahead"},
+    bodies.JobBody: {"schedule": "weekdays at 8", "prompt": "Summarize the news", "deliver": "telegram"},
+    bodies.JobChangeBody: {"schedule": "every 3h"},
     bodies.PairingDecisionBody: {"platform": "telegram", "code": "K7QPM3XW", "decision": "approve"},
 }
 
@@ -134,6 +136,15 @@ ANSWERS: dict[str, Schema] = {
     "Event": shape("", "id event data", data={**TEXT, "description": "JSON, or [DONE]"}),
     "Deleted": shape("id object deleted", deleted={"const": True}),
     "Failure": shape("code message"),
+    "Job": shape(
+        "id object=job name state=active|paused|done schedule prompt deliver deliver_to:text[] next_run_at:number?",
+        "reason timezone script skills:text[] model workdir no_agent:flag repeat:whole? catch_up quiet person role"
+        " failures:whole next_run created_at:number event_id",
+    ),
+    "JobSlot": shape(
+        "slot:number state=ran|late|missed|skipped outcome delivery",
+        "due until:number? count:whole? reason error event_id turn_id ended_at:number?",
+    ),
     "ToolCall": shape("id type=function function", function=shape("name arguments")),
     "Usage": shape(
         "prompt_tokens:whole completion_tokens:whole total_tokens:whole",
@@ -243,6 +254,7 @@ IN_PATH = {
     "id": "of the session (s_…) or response (resp_…), or the name its client gave the session",
     "run_id": "of the run (run_…)",
     "approval_id": "of the approval (ap_…)",
+    "job_id": "of the job (job_…)",
 }
 
 
@@ -376,6 +388,15 @@ ROUTES = [
           (_PLATFORM, _STATUS)),
     route("POST /api/pairings", "Let somebody in by their code, send them away, or make them a stranger again",
           "Pairing", (404,), bodies.PairingDecisionBody),
+    route("GET /api/jobs", "Scheduled jobs, the next due first", "[Job]"),
+    route("POST /api/jobs", "Schedule a job", "Job", (), bodies.JobBody, status=201),
+    route("GET /api/jobs/{job_id}", "One job", "Job"),
+    route("PATCH /api/jobs/{job_id}", "Change a job", "Job", (), bodies.JobChangeBody),
+    route("DELETE /api/jobs/{job_id}", "Delete a job with its history", "Deleted"),
+    route("GET /api/jobs/{job_id}/history", "What became of its due times, the newest first", "[JobSlot]"),
+    route("POST /api/jobs/{job_id}/pause", "Pause it", "Job", (409,)),
+    route("POST /api/jobs/{job_id}/resume", "Let it run again", "Job", (409,)),
+    route("POST /api/jobs/{job_id}/run", "Run it now, beside its schedule", "Job", status=202),
 ]
 # fmt: on
 

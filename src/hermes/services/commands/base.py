@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit.context import Parts, ToolContext
@@ -28,6 +28,9 @@ from hermes.services.turns.lanes import Lanes
 from hermes.store import inbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.people import Person
+
+if TYPE_CHECKING:
+    from hermes.services.cron.jobs import Jobs
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +89,7 @@ class CommandServices:
     status: Callable[[], Awaitable[dict[str, Any]]]
     tool_parts: Callable[[], Parts]
     reach_of: ReachOf
+    jobs: Callable[[], Jobs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,6 +121,7 @@ class OutboxWriter:
         if begun is not None and place is not None:
             place.is_handed_on = True
             self._delivery_queue.adopt(begun, place)
+            self.due(row for row in rows if row.target != rows[0].target)
         else:
             self.due(rows)
 

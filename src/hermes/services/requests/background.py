@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
-from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.core.requests import EVENT_KINDS, AgentRequest, RequestKind, TurnOptions
 from hermes.core.roles import PersonRole
 from hermes.services.requests.requests import Requests
 from hermes.services.requests.subtasks import PLATFORM
@@ -83,7 +83,7 @@ def _agent(working: Working) -> Agent:
 
 def _parse_prompt(kind: str, body: str) -> tuple[str, TurnOptions]:
     try:
-        if kind == "request":
+        if kind in EVENT_KINDS:
             request = codec.load_request(body)
             return request.messages[-1].text if request.messages else "", request.options
         return codec.load_message(body).text if body else "", TurnOptions()

@@ -7,6 +7,7 @@ Start reading at ``runner``: it goes from step to step, and each kind of step ha
 
     lanes         which session runs next, one turn at a time
     turn          the running turn, and the services that all steps share
+    preparation   a scheduled run's script and skills, or its plain message
     attachments   files that came with the message, before the first step
     model_calls   the model call
     tool_calls    the tool call and its result

@@ -13,7 +13,7 @@ from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
-from hermes.core.requests import TurnResult
+from hermes.core.requests import TurnResult, is_silent
 from hermes.services.events import TurnEnded
 from hermes.services.outbound.media import ComposedReply
 from hermes.services.outbound.rate_limits import Slot
@@ -63,6 +63,8 @@ class Endings:
         if not text and not reply.tool_calls:
             text = work.words.EMPTY_REPLY
         shown = _reply_text(work, reply, text)
+        if work.options.may_be_silent and is_silent(text):
+            shown = ""
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
         said = [] if is_stored else [answer]
@@ -97,6 +99,8 @@ class Endings:
         work.control.is_ending = True
         # Providers repeat the key that they refuse, and errors what they were made of.
         end.reason, end.text = self._parts.toolbox.hide(end.reason), self._parts.toolbox.hide(end.text)
+        if work.options.job and not end.is_done:
+            end.text = ""  # told of by the alert about the job, once
         preview = await self._replies.close_preview(work)
         if preview and not end.text:
             end.text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()

@@ -18,7 +18,7 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick as pick_language
 from hermes.core.keys import SessionKey
-from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
+from hermes.core.lane import DOORS, FRESH, FRESH_SESSION, BusyMode, rows_of_next_prompt
 from hermes.core.ports import Clock
 from hermes.core.session_reset import ResetMode, renewal, renewal_reason
 from hermes.services.outbound.rows import OutboxWriter
@@ -386,12 +386,14 @@ class Lanes:
         policy, zone = config.reset_for(key), zone_of(config.timezone)
 
         def renews(session: transcripts.Session, now: float) -> str:
+            if key.platform in FRESH:
+                return FRESH_SESSION
             if key.platform in DOORS:
                 return ""  # whoever names a session there means that one
             return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone)
 
         def tell_renewed(session: transcripts.Session, language: str, now: float) -> list[Outgoing]:
-            if not config.sessions.reset_notice:
+            if not config.sessions.reset_notice or key.platform in DOORS:
                 return []
             why = renewal(policy, last_used=session.updated_at, now=now, zone=zone)
             words = words_of(pick_language(config.language, language))

@@ -54,9 +54,10 @@ class ModelCalls:
         """The model's next words. ``wants_summary``: it is offered no more tools and asked to come to an end."""
         await self._take_steering(work)
         config, options, choices = self._parts.config(), work.options, work.begun.choices
-        model = self._parts.model(work.origin, options.model, choices.model)
+        chosen = options.model if options.job else choices.model
+        model = self._parts.model(work.origin, options.model, chosen)
         tools = () if wants_summary or not model.has_tools else self._offered(work)
-        named = options.model or route_of(config, work.origin, choices.model)
+        named = options.model or route_of(config, work.origin, chosen)
         persona = config.persona_for(work.origin, choices.personality).text
         form = _Form(
             model,

@@ -26,25 +26,38 @@ class Replies:
 
     def rows(self, work: RunningTurn, text: str, preview: str) -> list[Outgoing]:
         """A text of ours, in the place of the preview if there is one."""
-        message = self._message(work, text)
-        return self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+        return [
+            row
+            for message in self._messages(work, text)
+            for row in self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+        ]
 
     async def mail(self, work: RunningTurn, text: str, preview: str, *, is_answer: bool) -> ComposedReply:
         """What goes out at the end. Only the agent's own last words can bring files along."""
         if not is_answer:
             return ComposedReply(self.rows(work, text, preview))
-        return await self._parts.media.compose(
-            self._message(work, text),
-            lambda: self._parts.context_of(work),
-            work.words,
-            turn_id=work.turn.id,
-            lane=work.turn.lane,
-            preview=preview,
+        composed = [
+            await self._parts.media.compose(
+                message,
+                lambda: self._parts.context_of(work),
+                work.words,
+                turn_id=work.turn.id,
+                lane=work.turn.lane,
+                preview=preview,
+            )
+            for message in self._messages(work, text)
+        ]
+        if len(composed) == 1:
+            return composed[0]
+        return ComposedReply(
+            [row for each in composed for row in each.rows],
+            [file for each in composed for file in each.files],
+            [line for each in composed for line in each.refused],
         )
 
-    def _message(self, work: RunningTurn, text: str) -> OutboundMessage:
+    def _messages(self, work: RunningTurn, text: str) -> list[OutboundMessage]:
         whole = f"{work.header}\n\n{text}" if work.header else text
-        return OutboundMessage(work.answered_in, whole, reply_to=work.turn.reply_to)
+        return [OutboundMessage(target, whole, reply_to=work.turn.reply_to) for target in work.answered_in]
 
     async def speak(self, work: RunningTurn, text: str) -> OutgoingFiles | None:
         """The answer as a voice message too, where the chat wants that for voice messages and one came."""

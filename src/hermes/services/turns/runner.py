@@ -22,7 +22,7 @@ from hermes.services.turns.model_calls import ModelCalls, calls_of_client, has_o
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.stop import StopReason, TurnControl
 from hermes.services.turns.tool_calls import Calls, LoopingError, closing_question
-from hermes.services.turns.turn import RunningTurn, TurnServices, calls_of_this_turn
+from hermes.services.turns.turn import PreparationError, RunningTurn, TurnServices, calls_of_this_turn
 from hermes.store.turns import steps
 from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.lanes import LostClaim
@@ -109,6 +109,8 @@ class TurnRunner:
         except LoopingError as error:
             text = work.words.LOOPING.format(count=error.count)
             return await self._endings.failed(work, "the model repeated one call", text)
+        except PreparationError as error:
+            return await self._endings.failed(work, str(error), work.words.JOB_RUN_FAILED.format(reason=error))
         except UnansweredError as error:
             text = work.words.APPROVAL_TIMEOUTS.format(count=error.count)
             return await self._endings.failed(work, "nobody answered what it asked", text)
@@ -121,6 +123,11 @@ class TurnRunner:
         await self._files.tell_lost(work)
         await self._files.tell_moved(work)
         await self._files.fetch(work)
+        if work.options.answer or work.options.script or work.options.skills:
+            from hermes.services.turns.preparation import prepare  # loaded when the first job runs
+
+            if plain := await prepare(self._parts, work):
+                return plain
         limit = self._parts.config().agent.max_iterations
         while True:
             repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
@@ -161,7 +168,7 @@ class TurnRunner:
             message,
             new_calls,
             usage=reply.usage,
-            origin=str(work.origin),
+            origin=work.grants_of,
             is_mixed=work.is_mixed,
             now=self._parts.clock.now(),
         )

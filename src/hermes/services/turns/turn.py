@@ -30,6 +30,7 @@ from hermes.services.turns.attachments import Attachments
 from hermes.services.turns.compression import FinishedTurn
 from hermes.services.turns.stop import TurnControl
 from hermes.store.db import Database
+from hermes.store.grants import JOB_GRANTS
 from hermes.store.turns import tool_calls
 from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.tool_calls import StoredCall
@@ -37,6 +38,10 @@ from hermes.store.turns.turns import NO_USAGE, Turn
 
 NO_OPTIONS = TurnOptions()
 TASK_SHOWN = 60
+
+
+class PreparationError(Exception):
+    """A scheduled run cannot begin; the text says why."""
 
 
 @dataclass(slots=True)
@@ -93,13 +98,22 @@ class RunningTurn:
         return SessionKey.parse(self.options.origin) if self.options.origin else self.key
 
     @property
-    def answered_in(self) -> Target:
+    def answered_in(self) -> tuple[Target, ...]:
         """Where the answer is told: a turn in the background tells it in the chat that began it."""
-        return (self.origin if self.options.reports else self.key).target
+        if self.options.deliver is not None:
+            return tuple(map(Target.parse, self.options.deliver))
+        return ((self.origin if self.options.reports else self.key).target,)
+
+    @property
+    def grants_of(self) -> str:
+        """Whose session grants count: those of the chat that is asked, or those of the job."""
+        return f"{JOB_GRANTS}{self.options.job}" if self.options.job else str(self.origin)
 
     @property
     def header(self) -> str:
         """The line above an answer that nobody has waited for."""
+        if self.options.header:
+            return self.options.header
         if not self.options.reports or self.begun.prompt is None:
             return ""
         return self.words.BACKGROUND_HEADER.format(task=one_line(self.begun.prompt.message.text, TASK_SHOWN))
@@ -164,6 +178,7 @@ class TurnServices:
     """In a cluster: raises where this node may not act any more."""
     node: str = ""
     """In a cluster: the name of this node."""
+    skill_texts: Callable[[Sequence[str]], str] = lambda _: ""
 
     def context_of(self, work: RunningTurn, row_id: str = "", name: str = "") -> ToolContext:
         """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made.
@@ -186,5 +201,5 @@ class TurnServices:
             on_behalf_of=work.origin,
             depth=work.options.depth,
             words=work.words,
-            is_among_others=work.is_mixed and not name,
+            is_among_others=(work.is_mixed or work.key.platform == "webhook") and not name,
         )

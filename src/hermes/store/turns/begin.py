@@ -10,6 +10,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import guess
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage
+from hermes.core.requests import EVENT_KINDS
 from hermes.core.roles import PersonRole, capped
 from hermes.store import approvals, claims, inbox, outbox, people
 from hermes.store.chat_settings import NO_CHOICES, ChatSettings
@@ -304,6 +305,6 @@ def _go_on(
 def _roles_of_senders(tx: Tx, lane: str, rows: Sequence[InboxRow]) -> list[str]:
     """Return the roles of all who wrote these rows in a chat; a request names its person itself."""
     platform = SessionKey.parse(lane).platform
-    senders = {row.sender_id for row in rows if row.kind != "request"}
+    senders = {row.sender_id for row in rows if row.kind not in EVENT_KINDS}
     found = [people.find(tx, platform, sender) for sender in sorted(senders)]
     return [person.role if person is not None else PersonRole.GUEST.value for person in found]

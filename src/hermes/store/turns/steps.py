@@ -185,6 +185,8 @@ def _session_of_grants(tx: Tx, turn: Turn, origin: str) -> str:
     """The session a grant is given for: that of the chat which is asked, also for a task it has handed on."""
     if origin in ("", turn.lane):
         return turn.session_id
+    if origin.startswith(grants.JOB_GRANTS):
+        return origin  # every run of a job is a session of its own
     return transcripts.of_lane(tx, origin) or turn.session_id
 
 

@@ -39,6 +39,24 @@ FIND_SECONDS = 10.0
 _OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 
 
+CRON_VERBS = ("list", "create", "edit", "pause", "resume", "run", "remove", "history", "status")
+
+
+def _later(gateway: Gateway, verb: str) -> Handler:
+    """Jobs and webhooks are imported when the first is asked for."""
+
+    async def handle(args: Mapping[str, Any], reply: Reply) -> Any:
+        if verb.startswith("cron."):
+            from hermes.hosting.control.handlers.cron import CronVerbs
+
+            return await CronVerbs(gateway).mapping()[verb](args, reply)
+        from hermes.hosting.control.handlers.webhooks import WebhookVerbs
+
+        return await WebhookVerbs(gateway).mapping()[verb](args, reply)
+
+    return handle
+
+
 def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
     live = _Live(gateway)
     return {
@@ -49,6 +67,8 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
             gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
         ).mapping(),
         **ChatVerbs(gateway).mapping(),
+        **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
+        **{f"webhooks.{verb}": _later(gateway, f"webhooks.{verb}") for verb in ("list", "subscribe", "remove", "test")},
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,

@@ -1,0 +1,26 @@
+"""Define how tools schedule work: through the service that keeps the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from hermes.agent.toolkit.context import ToolContext
+from hermes.core.dataclasses import dataclass
+
+
+class JobTools(Protocol):
+    """What the tools of jobs need. Each returns the text that the model reads, or raises GatewayError."""
+
+    def create_for_tool(self, ctx: ToolContext, told: Mapping[str, Any]) -> Awaitable[str]: ...
+    def list_for_tool(self, ctx: ToolContext) -> Awaitable[str]: ...
+    def change_for_tool(self, ctx: ToolContext, name: str, told: Mapping[str, Any]) -> Awaitable[str]: ...
+    def act_for_tool(self, ctx: ToolContext, name: str, action: str) -> Awaitable[str]: ...
+    def foreign_targets(self, ctx: ToolContext, deliver: str) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduling:
+    """``jobs`` returns the service; it is imported when the first job is made."""
+
+    jobs: Callable[[], JobTools]

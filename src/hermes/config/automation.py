@@ -1,0 +1,45 @@
+"""Declare the settings of work that nobody writes for: jobs and webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hermes.config.setting import sections, setting
+from hermes.core.dataclasses import dataclass
+from hermes.core.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class CronConfig:
+    enabled: bool = setting(True, "whether jobs are fired", env="HERMES_CRON_ENABLED")
+    quiet_hours: str = setting("", "when no job runs, as `22:00-07:00`; a job may have its own")
+    script_seconds: float = setting(300.0, "the longest that the script of a job may take", low=1, high=86400)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRouteConfig:
+    secret: Secret | None = setting(None, "what the sender signs with; empty: `webhooks.secret`")
+    signature: str = setting(
+        "auto",
+        "how the sender signs",
+        choices=("auto", "github", "gitlab", "stripe", "slack", "svix", "hermes"),
+    )
+    events: tuple[str, ...] = setting((), "events that count, such as `push` or `invoice.*`; empty: all")
+    prompt: str = setting("", "what to do, with fields of the payload as `{pull_request.title}`", is_prose=True)
+    skills: tuple[str, ...] = setting((), "skills to read first")
+    deliver: str = setting("", "where the answer goes; empty: nowhere")
+    deliver_only: bool = setting(False, "send the filled-in prompt itself, without the agent")
+    role: str = setting("guest", "the role of its turns", choices=("guest", "user"))
+    enabled: bool = setting(True, "`false` switches it off")
+    rate_limit: int = setting(0, "deliveries a minute; 0: `webhooks.rate_limit`", low=0, high=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhooksConfig:
+    enabled: bool = setting(True, "whether the port opens when there is a route", env="WEBHOOK_ENABLED")
+    host: str = setting("127.0.0.1", "address it listens on", env="WEBHOOK_HOST")
+    port: int = setting(8644, "port it listens on", env="WEBHOOK_PORT", low=0, high=65535)
+    secret: Secret | None = setting(None, "secret of routes that have none of their own", env="WEBHOOK_SECRET")
+    rate_limit: int = setting(30, "deliveries a minute for each route", low=1, high=100_000)
+    max_body_bytes: int = setting(1024 * 1024, "the largest body", low=1024, high=1024**3)
+    routes: Mapping[str, WebhookRouteConfig] = sections(WebhookRouteConfig)

@@ -1,0 +1,1 @@
+"""Rules of work that nobody writes for: schedules, due times, webhooks."""

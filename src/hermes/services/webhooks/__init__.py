@@ -1,0 +1,1 @@
+"""Store webhooks as inbox events: routes, prompts of strangers' text, delivery."""

@@ -1,0 +1,1 @@
+"""Jobs with the ledger of their due times; webhooks."""
