@@ -1,4 +1,10 @@
 -- Boards and their tasks. A task has a number that people type; ``rank`` orders the tasks of one column.
+-- The last number given to a task and to an event. A writer holds the row until its commit, so numbers follow commits.
+CREATE TABLE kanban_counters (
+    name TEXT PRIMARY KEY,
+    value BIGINT NOT NULL
+);
+
 CREATE TABLE boards (
     name TEXT PRIMARY KEY,
     title TEXT NOT NULL,
