@@ -90,13 +90,19 @@ def refusal_of_move(old: TaskState, new: TaskState, *, has_open_needs: bool) -> 
     return ""
 
 
-def state_with_needs(state: TaskState, *, has_open_needs: bool, not_before: float | None, now: float) -> TaskState:
-    """The state of a task that shall be ready: todo while others are open, scheduled until its time."""
-    if state is not TaskState.READY:
-        return state
-    if has_open_needs:
-        return TaskState.TODO
-    return TaskState.SCHEDULED if not_before is not None and not_before > now else TaskState.READY
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of the board, with the reason of ``blocked``."""
+
+    state: TaskState
+    reason: BlockReason | None = None
+
+
+def place_of_ready(*, open_needs: Collection[int], not_before: float | None, now: float) -> Place:
+    """Where a task goes that shall be ready: blocked while it waits for others, scheduled until its time."""
+    if open_needs:
+        return Place(TaskState.BLOCKED, BlockReason.DEPENDENCY)
+    return Place(TaskState.SCHEDULED if not_before is not None and not_before > now else TaskState.READY)
 
 
 def after_run(outcome: RunOutcome, *, attempts: int, max_attempts: int, needs_review: bool) -> AfterRun:

@@ -101,9 +101,9 @@ def end(
     if task is None:
         return True
     tx.run(
-        "UPDATE tasks SET session_id = :session, result = CASE WHEN :result = '' THEN result ELSE :result END WHERE id = :id",
+        "UPDATE tasks SET session_id = :session, result = :result WHERE id = :id",
         session=session_id or task.session_id,
-        result=result,
+        result=result or task.result,
         id=task.id,
     )
     if task.state is TaskState.RUNNING:

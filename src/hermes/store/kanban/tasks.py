@@ -288,6 +288,15 @@ def dependents(tx: Tx, needs_id: int) -> list[Task]:
     )
 
 
+def needed_by(tx: Tx, task_id: int) -> list[Task]:
+    """The tasks that ``task_id`` builds on, done or not."""
+    return tx.all(
+        f"SELECT {COLUMNS} FROM tasks WHERE id IN (SELECT needs_id FROM task_needs WHERE task_id = :task) ORDER BY id",  # noqa: S608
+        _task,
+        task=task_id,
+    )
+
+
 # Reading
 
 
