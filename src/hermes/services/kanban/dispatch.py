@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 BRIEFING = (
-    "You work on a task of the board, in the background, on your own. Nobody can answer questions here. If you cannot go "
-    "on without an answer or a decision, call kanban_block with the reason and stop. Your last message is the result of "
-    "the task: begin it with what you did or found."
+    "You work on a task of the board, in the background, on your own. Nobody can answer questions here. If you cannot "
+    "go on without an answer or a decision, call kanban_block with the reason and stop. Your last message is the "
+    "result of the task: begin it with what you did or found."
 )
 
 
@@ -125,7 +125,7 @@ class Dispatch:
         if limits.dispatch:
             for task in await db.read(runs.ready, now=self._clock.now(), limit=limits.max_running):
                 seconds = task.limit_seconds or limits.task_seconds
-                run_ = await db.write(
+                begun = await db.write(
                     runs.begin,
                     task,
                     new_id("run"),
@@ -133,8 +133,8 @@ class Dispatch:
                     seconds=seconds,
                     now=self._clock.now(),
                 )
-                if run_ is not None:
-                    await self._submit(db, run_)
+                if begun is not None:
+                    await self._submit(db, begun)
         due = await db.read(runs.next_at)
         deadlines = [run.deadline for run in await db.read(runs.open_runs)]
         return max(0.05, min([LOOK_SECONDS, *(at - self._clock.now() for at in (due, *deadlines) if at is not None)]))

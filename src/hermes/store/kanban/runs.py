@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.kanban import AGENT, AfterRun, RunOutcome, TaskState
+from hermes.core.kanban import AGENT, AfterRun, BlockReason, RunOutcome, TaskState, place_of_ready
 from hermes.store.db import Tx
 from hermes.store.kanban import tasks
 from hermes.store.kanban.tasks import COLUMNS, Task
@@ -111,7 +111,17 @@ def end(
         tasks.move(
             tx, task, after.state, actor=BY_GATEWAY, now=now, blocked_by=after.reason, reason=reason, not_before=later
         )
+        if after.state is TaskState.DONE:
+            free_dependents(tx, task.id, now=now)
     return True
+
+
+def free_dependents(tx: Tx, needs_id: int, *, now: float) -> None:
+    """Make tasks ready that waited for ``needs_id`` and now wait for no other."""
+    for task in tasks.dependents(tx, needs_id):
+        if task.blocked_by == BlockReason.DEPENDENCY and not tasks.open_needs(tx, task.id):
+            place = place_of_ready(open_needs=(), not_before=task.not_before, now=now)
+            tasks.move(tx, task, place.state, actor=BY_GATEWAY, now=now, not_before=task.not_before)
 
 
 def open_runs(tx: Tx, *, limit: int = 500) -> list[Run]:

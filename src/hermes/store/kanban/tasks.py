@@ -305,7 +305,14 @@ def get(tx: Tx, task_id: int) -> Task | None:
 
 
 def of_board(
-    tx: Tx, board: str, *, states: Sequence[TaskState] = (), assignee: str = "", limit: int = 200, offset: int = 0
+    tx: Tx,
+    board: str,
+    *,
+    states: Sequence[TaskState] = (),
+    assignee: str = "",
+    made_by: str = "",
+    limit: int = 200,
+    offset: int = 0,
 ) -> list[Task]:
     """Tasks of a board by column, priority (highest first) and rank. Without ``states``: all but archived ones."""
     wanted = [state.value for state in states or [state for state in TaskState if state is not TaskState.ARCHIVED]]
@@ -314,12 +321,13 @@ def of_board(
         f"""
         SELECT {COLUMNS} FROM tasks
         WHERE board = :board AND state IN ({", ".join(f":{name}" for name in names)})
-            AND (:assignee = '' OR assignee = :assignee)
+            AND (:assignee = '' OR assignee = :assignee) AND (:made_by = '' OR made_by = :made_by)
         ORDER BY state, priority DESC, rank, id LIMIT :limit OFFSET :offset
         """,  # noqa: S608 - names of parameters
         _task,
         board=board,
         assignee=assignee,
+        made_by=made_by,
         limit=limit,
         offset=offset,
         **names,
