@@ -54,6 +54,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         wiring = Wiring(ground, db, owner)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
+        stack.push_async_callback(wiring.board.close)
         workspaces = ground.tool_factory.workspaces
         await asyncio.to_thread(workspaces.load, await db.read(people.ids))
         await gateway.requests.forget_gone_clients()  # before any lane is served

@@ -17,6 +17,7 @@ from hermes.servers.api import (
     auth,
     chat,
     health,
+    kanban,
     metrics,
     models,
     pairings,
@@ -68,6 +69,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         sessions.routes(parts, limits),
         approvals.routes(parts),
         pairings.routes(parts),
+        kanban.routes(parts),
         models.routes(parts),
         health.routes(parts),
     ]

@@ -108,6 +108,9 @@ EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     bodies.SessionChangeBody: {"title": "Plans for May"},
     bodies.SessionForkBody: {"title": "Another way"},
     bodies.DecisionBody: {"decision": "approve", "reason": "go ahead"},
+    bodies.NewTaskBody: {"title": "Tidy the downloads folder", "assignee": "agent"},
+    bodies.TaskChangesBody: {"state": "ready"},
+    bodies.TaskCommentBody: {"text": "Use the new logo."},
     bodies.PairingDecisionBody: {"platform": "telegram", "code": "K7QPM3XW", "decision": "approve"},
 }
 
@@ -159,6 +162,15 @@ ANSWERS: dict[str, Schema] = {
         "expires_at:number? decided_at:number? decided_by:text? role",
         role={**TEXT, "description": "in the answer to an approval"},
     ),
+    "Task": shape(
+        "object=task id:whole board title body state=triage|todo|scheduled|ready|running|blocked|review|done|archived"
+        " priority:whole created_at:number updated_at:number",
+        "rank:number assignee:text? blocked_by:text? reason:text? result:text? attempts:whole not_before:number?"
+        " session_id:text? done_at:number? needs:object[] comments:object[] links:object[] history:TaskEvent[]"
+        " runs:object[]",
+    ),
+    "TaskEvent": shape("id:whole task:whole board kind actor detail created_at:number"),
+    "KanbanStats": shape("object=kanban.stats counts:object dispatch:object"),
     "Model": shape("id object=model created:whole owned_by"),
     "Endpoint": shape("method path"),
     "Capabilities": shape(
@@ -214,6 +226,7 @@ HEADERS: dict[int, Schema] = {
 }
 GATE = (401, 403, 408, 413, 429, 503)
 IN_PATH = {
+    "task": "the number of a task",
     "model": "its name",
     "id": "of the session (s_…) or response (resp_…), or the name its client gave the session",
     "run_id": "of the run (run_…)",
@@ -284,6 +297,10 @@ _CURSOR = given("query", "cursor", "the next_cursor of the page before")
 _KEY = given("query", "key", "only under this session key")
 _OF_SESSION = given("query", "session_id", "only of this session")
 _PLATFORM = given("query", "platform", "only of this platform")
+_BOARD = given("query", "board", "only of this board", pattern="^[a-z0-9-]*$", maxLength=40)
+_STATE = given("query", "state", "only this column", enum=list(TaskState))
+_ASSIGNEE = given("query", "assignee", "only tasks of this assignee")
+_OFFSET = given("query", "offset", "how many to leave out first", type="integer", minimum=0)
 _STATUS = given("query", "status", "only these", enum=["pending", "approved", "refused", "revoked"])
 _CHAT = bodies.SessionChatRequestBody
 _EITHER, _STREAM = (JSON_TYPE, STREAM_TYPE), (STREAM_TYPE,)
@@ -342,6 +359,16 @@ ROUTES = [
           (_PLATFORM, _STATUS)),
     route("POST /api/pairings", "Let somebody in by their code, send them away, or make them a stranger again",
           "Pairing", (404,), bodies.PairingDecisionBody),
+    route("GET /api/kanban/tasks", "Tasks of a board", "[Task]", (400,), None,
+          (_BOARD, _STATE, _ASSIGNEE, _LIMIT, _OFFSET)),
+    route("POST /api/kanban/tasks", "Add a task", "Task", (400,), bodies.NewTaskBody, status=201),
+    route("GET /api/kanban/tasks/{task}", "One task with its history", "Task", (404,)),
+    route("PATCH /api/kanban/tasks/{task}", "Change or move a task", "Task", (400, 404), bodies.TaskChangesBody),
+    route("POST /api/kanban/tasks/{task}/comments", "Comment on a task", "Task", (404,), bodies.TaskCommentBody,
+          status=201),
+    route("GET /api/kanban/events", "What happened on the board after an event", "[TaskEvent]", (), None,
+          (_AFTER, _BOARD)),
+    route("GET /api/kanban/stats", "Columns, and what dispatch does", "KanbanStats"),
 ]
 # fmt: on
 

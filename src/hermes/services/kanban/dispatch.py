@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from enum import StrEnum
 
+from hermes.agent.kanban import Board
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
@@ -60,14 +61,13 @@ class DispatchStatus:
 class Dispatch:
     def __init__(
         self,
-        board: Callable[[], Awaitable[Database]],
+        board: Board,
         main: Database,
         requests: Requests,
         config: Callable[[], Config],
         clock: Clock,
         bus: EventBus,
     ) -> None:
-        """``board`` returns the open store of the board, or raises a GatewayError that says why it is closed."""
         self._board = board
         self._main = main
         self._requests = requests
@@ -103,8 +103,10 @@ class Dispatch:
         limits = self._config().kanban
         if not limits.dispatch:
             return DispatchStatus(Activity.OFF, reason="kanban.dispatch is off")
+        if not self._board.exists:
+            return DispatchStatus(Activity.IDLE)
         try:
-            db = await self._board()
+            db = await self._board.db()
             running, ready = await db.read(_load, now=self._clock.now())
         except GatewayError as error:
             return DispatchStatus(Activity.STUCK, reason=str(error))
@@ -118,7 +120,9 @@ class Dispatch:
 
     async def _look(self) -> float:
         """Settle what has ended, begin what may begin; return the seconds until the next look."""
-        db = await self._board()
+        if not self._board.exists:
+            return LOOK_SECONDS  # nobody has used it: no file is made for nothing
+        db = await self._board.db()
         for run in await db.read(runs.open_runs):
             await self._tend(db, run)
         limits = self._config().kanban
@@ -157,7 +161,7 @@ class Dispatch:
         outcome = _outcome(state, is_late=is_late)
         said = await self._main.read(last_words, state.turn) if state.turn is not None else ""
         reason = "" if outcome is RunOutcome.ANSWERED else (state.turn.reason if state.turn else state.row.reason)
-        after = _after(outcome, run, task)
+        after = _after(outcome, run, task, needs_review=self._config().kanban.review)
         session_id = state.turn.session_id if state.turn is not None else ""
         await db.write(
             runs.end, run, outcome, after, reason=reason, result=said, session_id=session_id, now=self._clock.now()
@@ -191,9 +195,9 @@ def _outcome(state: RequestState, *, is_late: bool) -> RunOutcome:
     return RunOutcome.STOPPED if state.status == "cancelled" else RunOutcome.FAILED
 
 
-def _after(outcome: RunOutcome, run: Run, task: Task | None) -> AfterRun:
+def _after(outcome: RunOutcome, run: Run, task: Task | None, *, needs_review: bool) -> AfterRun:
     most = task.max_attempts if task is not None and task.max_attempts else MAX_ATTEMPTS
-    return after_run(outcome, attempts=run.attempt, max_attempts=most, needs_review=False)
+    return after_run(outcome, attempts=run.attempt, max_attempts=most, needs_review=needs_review)
 
 
 def _load(tx: Tx, *, now: float) -> tuple[int, int]:

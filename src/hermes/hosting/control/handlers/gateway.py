@@ -21,6 +21,7 @@ from hermes.core.target_names import NAMED, recipients
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
+from hermes.hosting.control.handlers.kanban import KanbanVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.handlers.say import SayHandler
 from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
@@ -49,6 +50,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
             gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
         ).mapping(),
         **ChatVerbs(gateway).mapping(),
+        **KanbanVerbs(gateway.board, gateway.dispatch).mapping(),
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,

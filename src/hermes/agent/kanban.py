@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.errors import GatewayError
+from hermes.core.errors import GatewayError, StoreIsDownError, ToolError
 from hermes.core.kanban import (
     DEFAULT_BOARD,
     MAX_BODY,
@@ -28,12 +30,15 @@ from hermes.store.kanban.open import open_board
 from hermes.store.kanban.runs import Run
 from hermes.store.kanban.tasks import Comment, NewTask, Task, TaskEvent
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 READERS = 1
 MAX_LISTED = 500
 
 
-class BoardError(GatewayError):
-    """A request that the board refuses, in a sentence for whoever asked."""
+class BoardError(ToolError):
+    """A request that the board refuses, or cannot carry out now, in a sentence for whoever asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,41 @@ class Actor:
         return may(self.role, Action.READ_ALL)
 
 
+def event_to_dict(event: TaskEvent) -> dict[str, Any]:
+    return {
+        "id": event.id,
+        "task": event.task_id,
+        "board": event.board,
+        "kind": event.kind,
+        "actor": event.actor,
+        "detail": event.detail,
+        "created_at": event.created_at,
+    }
+
+
+def task_to_dict(task: Task) -> dict[str, Any]:
+    return {
+        "object": "task",
+        "id": task.id,
+        "board": task.board,
+        "title": task.title,
+        "body": task.body,
+        "state": task.state.value,
+        "priority": task.priority,
+        "rank": task.rank,
+        "assignee": task.assignee or None,
+        "blocked_by": task.blocked_by or None,
+        "reason": task.reason or None,
+        "result": task.result or None,
+        "attempts": task.attempts,
+        "not_before": task.not_before,
+        "session_id": task.session_id,
+        "created_at": task.created_at,
+        "updated_at": task.updated_at,
+        "done_at": task.done_at,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class TaskDetails:
     task: Task
@@ -58,6 +98,29 @@ class TaskDetails:
     links: tuple[tuple[str, str], ...]
     history: tuple[TaskEvent, ...]
     runs: tuple[Run, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **task_to_dict(self.task),
+            "needs": [{"id": task.id, "title": task.title, "state": task.state.value} for task in self.needs],
+            "comments": [
+                {"author": one.author, "body": one.body, "created_at": one.created_at} for one in self.comments
+            ],
+            "links": [{"url": url, "title": title} for url, title in self.links],
+            "history": [event_to_dict(event) for event in self.history],
+            "runs": [
+                {
+                    "id": run.id,
+                    "attempt": run.attempt,
+                    "state": run.state,
+                    "event_id": run.event_id,
+                    "reason": run.reason,
+                    "started_at": run.started_at,
+                    "ended_at": run.ended_at,
+                }
+                for run in self.runs
+            ],
+        }
 
 
 class Board:
@@ -69,18 +132,21 @@ class Board:
         self._db: Database | None = None
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
-        self.on_change = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         """Called after every change; dispatch looks at the board then."""
 
     async def db(self) -> Database:
-        """The open store. One that could not be opened is tried again with every call."""
+        """The open store. One that could not be opened is tried again with every call; BoardError says why."""
         async with self._opening:
             if self._db is None:
                 opening = open_board(
                     self._main, self._home, on_trouble=self._on_trouble, limits=StoreLimits(readers=READERS)
                 )
-                db = await self._stack.enter_async_context(opening)
-                await db.write(tasks.make_board, DEFAULT_BOARD, "Main", now=self._clock.now())
+                try:
+                    db = await self._stack.enter_async_context(opening)
+                    await db.write(tasks.make_board, DEFAULT_BOARD, "Main", now=self._clock.now())
+                except GatewayError as error:
+                    raise BoardError(f"The board cannot be opened: {error}") from error
                 self._db = db
             return self._db
 
@@ -140,7 +206,7 @@ class Board:
     # Reading
 
     async def show(self, actor: Actor, number: int) -> TaskDetails:
-        return await (await self.db()).read(_details, actor, number)
+        return await self._read(_details, actor, number)
 
     async def list(
         self,
@@ -154,19 +220,30 @@ class Board:
     ) -> list[Task]:
         """Tasks of a board. Who may not see everything sees the tasks they made."""
         made_by = "" if actor.sees_all else actor.person_id or "nobody"
-        return await (await self.db()).read(
+        return await self._read(
             tasks.of_board, board, states=states, assignee=assignee, made_by=made_by, limit=limit, offset=offset
         )
 
     async def counts(self, board: str = "") -> dict[TaskState, int]:
-        return await (await self.db()).read(tasks.counts, board)
+        return await self._read(tasks.counts, board)
 
     async def events_after(self, number: int, board: str = "") -> list[TaskEvent]:
-        return await (await self.db()).read(tasks.events_after, number, board=board)
+        return await self._read(tasks.events_after, number, board=board)
 
-    async def _write(self, fn, *args: object, now: float) -> Task:  # type: ignore[no-untyped-def]
-        task: Task = await (await self.db()).write(fn, *args, now=now)
-        return task
+    async def _read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read from the board. A board that is down is no reason to take the messages' store for down."""
+        db = await self.db()
+        try:
+            return await db.read(fn, *args, **kwargs)
+        except StoreIsDownError as error:
+            raise BoardError(f"The board cannot be read: {error}") from error
+
+    async def _write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        db = await self.db()
+        try:
+            return await db.write(fn, *args, **kwargs)
+        except StoreIsDownError as error:
+            raise BoardError(f"The board cannot be changed: {error}") from error
 
 
 def _find(tx: Tx, actor: Actor, number: int) -> Task:
