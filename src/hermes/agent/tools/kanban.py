@@ -97,9 +97,5 @@ def _actor(ctx: ToolContext) -> Actor:
 
 
 def _line(task: Task) -> str:
-    notes = [
-        task.state.value,
-        *([task.blocked_by] if task.blocked_by else []),
-        *([task.assignee] if task.assignee else []),
-    ]
+    notes = [task.state.value, *(note for note in (task.blocked_by, task.assignee) if note)]
     return f"#{task.id} {one_line(task.title, SHOWN)} ({', '.join(notes)})"
