@@ -208,7 +208,7 @@ class Board:
     async def show(self, actor: Actor, number: int) -> TaskDetails:
         return await self._read(_details, actor, number)
 
-    async def list(
+    async def tasks(
         self,
         actor: Actor,
         board: str = DEFAULT_BOARD,

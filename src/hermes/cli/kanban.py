@@ -116,18 +116,10 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> Any:
             wanted = {"board": args.board, "states": args.state, "assignee": args.assignee}
             return client.ask("kanban.list", wanted)
         case "create":
-            given = {
-                name: getattr(args, name) for name in ("body", "priority", "workdir", "limit_seconds", "max_attempts")
-            }
+            names = ("title", "body", "board", "needs", "state", "priority", "workdir", "limit_seconds", "max_attempts")
             assigned = {"assignee": "agent", "ready": True} if args.agent else {}
-            asked = {
-                "title": args.title,
-                "board": args.board,
-                "needs": args.needs,
-                "state": args.state,
-                "key": new_id("k"),
-            }
-            return client.ask("kanban.create", {**asked, **given, **assigned})
+            asked = {name: getattr(args, name) for name in names}
+            return client.ask("kanban.create", {**asked, **assigned, "key": new_id("k")})
         case "edit":
             names = ("title", "body", "priority", "workdir", "limit_seconds", "max_attempts")
             return client.ask("kanban.change", {"task": args.task, **{name: getattr(args, name) for name in names}})

@@ -52,7 +52,7 @@ async def kanban_create(
 async def kanban_list(ctx: ToolContext, board: str = DEFAULT_BOARD, state: Column | None = None) -> str:
     """List the tasks of a board, most urgent first in each column."""
     states = (TaskState(state),) if state else ()
-    found = await _of(ctx).list(_actor(ctx), board, states=states, limit=MAX_LISTED)
+    found = await _of(ctx).tasks(_actor(ctx), board, states=states, limit=MAX_LISTED)
     return "\n".join(_line(task) for task in found) or "No tasks."
 
 

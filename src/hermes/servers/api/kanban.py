@@ -47,7 +47,7 @@ class KanbanRoutes:
         states = tuple(_state(word) for word in query.getall("state", []))
         limit, offset = (_count(query, name) for name in ("limit", "offset"))
         try:
-            found = await self._board.list(
+            found = await self._board.tasks(
                 _actor(request[CALLER]),
                 query.get("board", DEFAULT_BOARD),
                 states=states,

@@ -44,7 +44,7 @@ async def kanban(ctx: CommandContext) -> str:
 
 
 async def _list(ctx: CommandContext, board: str) -> str:
-    found = await _board(ctx).list(_actor(ctx), board or "main", limit=MAX_LISTED)
+    found = await _board(ctx).tasks(_actor(ctx), board or "main", limit=MAX_LISTED)
     found = [task for task in found if task.state is not TaskState.DONE]
     if not found:
         return ctx.words.KANBAN_EMPTY

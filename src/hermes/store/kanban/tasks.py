@@ -92,7 +92,7 @@ CHANGEABLE = frozenset(
 
 
 def _task(*row: object) -> Task:
-    return Task(*row[:4], TaskState(str(row[4])), *row[5:])  # type: ignore[arg-type]
+    return Task(*row[:4], TaskState(str(row[4])), *row[5:])  # type: ignore[arg-type, call-arg]
 
 
 # Boards

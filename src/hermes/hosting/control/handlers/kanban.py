@@ -64,7 +64,7 @@ class KanbanVerbs:
 
     async def listed(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         states = tuple(_state(state) for state in args.get("states") or ())
-        found = await self._board.list(
+        found = await self._board.tasks(
             _ACTOR,
             str(args.get("board") or DEFAULT_BOARD),
             states=states,
