@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.delegation import Delegation
+from hermes.agent.kanban import Board
 from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.download import Fetcher, FetchProgress, FetchState
 from hermes.agent.models.embedded.model import EmbeddedModel
@@ -59,6 +60,7 @@ from hermes.services.inbound.intake import Intake
 from hermes.services.inbound.judge import EventJudge
 from hermes.services.inbound.notices import Notices
 from hermes.services.janitor import Janitor
+from hermes.services.kanban.dispatch import Dispatch
 from hermes.services.models import Models
 from hermes.services.news import AccountChanged, ModelFetched, News
 from hermes.services.outbound.alerts import Alerts, Troubles, home_targets
@@ -258,6 +260,7 @@ class Wiring:
             "janitor": self._janitor.run,
             "alerts": self._alerts.run,
             "owners": self._owners.run,
+            "kanban": self._dispatch.run,
             "recall": self._recall.run,
             "terminals": self.terminals.run,
             "skills": self._skills.run,
@@ -298,6 +301,8 @@ class Wiring:
             hub=self._hub,
             requests=self._requests,
             pairings=self._pairings,
+            board=self.board,
+            dispatch=self._dispatch,
             troubles=self._ground.troubles.texts,
             note_trouble=self._ground.troubles.note,
             toolbox=self._toolbox,
@@ -601,7 +606,20 @@ class Wiring:
             self._presenter,
             Background(self._db, self._requests, self._lanes),
             Scheduling(lambda: self._jobs),
+            self.board,
         )
+
+    # The board of tasks
+
+    @cached_property
+    def board(self) -> Board:
+        return Board(self._db, self._home, self._clock, self._ground.troubles.note)
+
+    @cached_property
+    def _dispatch(self) -> Dispatch:
+        dispatch = Dispatch(self.board, self._db, self._requests, self._config, self._clock, self._bus)
+        self.board.on_change = dispatch.wake
+        return dispatch
 
     # What comes in
 

@@ -305,6 +305,14 @@ class SkillsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class KanbanConfig:
+    dispatch: bool = setting(True, "whether ready tasks of the agent are run")
+    max_running: int = setting(2, "tasks of the board that the agent works on at the same time", low=1, high=100)
+    task_seconds: float = setting(3600.0, "how long one run of a task may take", low=1, high=604_800)
+    review: bool = setting(False, "whether a finished task waits in `review` until a person completes it")
+
+
+@dataclass(frozen=True, slots=True)
 class LogsConfig:
     level: str = setting(
         "INFO", "lowest level that is logged", env="HERMES_LOG_LEVEL", choices=("DEBUG", "INFO", "WARNING", "ERROR")
@@ -461,6 +469,7 @@ class Config:
     checkpoints: CheckpointsConfig = section(CheckpointsConfig)
     api: ApiConfig = section(ApiConfig)
     skills: SkillsConfig = section(SkillsConfig)
+    kanban: KanbanConfig = section(KanbanConfig)
     logs: LogsConfig = section(LogsConfig)
     proxies: ProxyConfig = section(ProxyConfig, at="proxy")
     model_routes: Mapping[str, str] = by_name("`provider/model` that answers requests for this model name")

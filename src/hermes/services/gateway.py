@@ -9,6 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hermes.agent.kanban import Board
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.skills.library import SkillLibrary
@@ -24,6 +25,7 @@ from hermes.services.approvals import Approvals
 from hermes.services.clock import SteadyClock
 from hermes.services.events import EventBus
 from hermes.services.inbound.actions import Actions
+from hermes.services.kanban.dispatch import Dispatch
 from hermes.services.models import Models
 from hermes.services.news import News
 from hermes.services.outbound.delivery import Delivery
@@ -89,6 +91,8 @@ class Gateway:
     hub: LocalDoor
     requests: Requests
     pairings: Pairings
+    board: Board
+    dispatch: Dispatch
     troubles: list[str] = field(default_factory=list)
     note_trouble: OnTrouble = lambda _: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))

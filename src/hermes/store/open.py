@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from hermes.core.errors import GatewayError
 from hermes.store import migrate
-from hermes.store.db import Database, OnTrouble, StoreLimits
+from hermes.store.db import Database, OnTrouble, StoreLimits, Tx
+
+log = logging.getLogger(__name__)
 
 DEFAULT_MIGRATIONS = "hermes.store.migrations"
 
@@ -50,3 +56,40 @@ async def open_database(
             await database.close()
             raise
     return database
+    return await open_sqlite(text, migrations=migrations, clock=clock, on_trouble=on_trouble, limits=limits)
+
+
+@asynccontextmanager
+async def open_beside(
+    main: Database,
+    file: Path,
+    *,
+    migrations: str,
+    family: str,
+    on_trouble: OnTrouble | None = None,
+    limits: StoreLimits | None = None,
+) -> AsyncIterator[Database]:
+    """Open tables that live apart from the messages: a file of their own, or, on PostgreSQL, the open database.
+
+    There they stand beside the others and count their migrations under ``family``.
+    """
+    if main.dialect.name != "sqlite":
+        await main.alone(prepare_family, migrate.load(migrations), family)
+        yield main
+        return
+    opened = await open_database(file, migrations=migrations, on_trouble=on_trouble, limits=limits)
+    try:
+        yield opened
+    finally:
+        try:
+            await opened.close()
+        except (GatewayError, OSError, sqlite3.Error, RuntimeError) as error:
+            # What is stored is stored. Whoever closes us has more to close.
+            log.warning("Store did not close", extra={"file": file.name, "reason": str(error)})
+
+
+def prepare_family(tx: Tx, steps: Sequence[migrate.Migration], family: str) -> None:
+    """Bring the tables up to date inside a database that has others. One transaction; repeating it does nothing."""
+    tx.run("LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE")  # two that start together would both make the tables
+    for step in migrate.pending(tx, steps, "The PostgreSQL database", family=family):
+        migrate.apply(tx, step, family=family)

@@ -40,6 +40,7 @@ GROUPS: Mapping[str, Group] = {
         "internet online browse website page url link http download fetch news weather price look search pdf article",
     ),
     "vision": Group("look at pictures", "image picture photo screenshot see describe ocr camera diagram"),
+    "kanban": Group("keep a board of tasks and have them done", "kanban board task ticket backlog assign todo project"),
     "planning": Group("keep a list of steps", "plan task todo list step progress track organise checklist"),
     "voice": Group("say things aloud", "voice speak speech say aloud read audio sound listen memo tts"),
     "talk": Group("ask the person a question", "ask question choose choice unclear option confirm clarify"),

@@ -487,6 +487,14 @@ class Texts:
     BACKGROUND_BEGUN = "I work on it in the background and tell you here when it is done: “{task}”. /agents shows it."
     BACKGROUND_USAGE = "/background TEXT: I work on it beside this chat, and tell you here when it is done."
     BACKGROUND_FULL = "{count} tasks already run in the background for you. Wait for one of them, or: /agents stop"
+    KANBAN_EMPTY = "The board is empty. Add a task: /kanban add TITLE. Let me do one: /kanban do TITLE"
+    KANBAN_USAGE = (
+        "/kanban shows the board. /kanban add TITLE adds a task, /kanban do TITLE lets me do it. With the number of a "
+        "task: /kanban show N, ready N, done N, block N WHY, unblock N, comment N TEXT, wait N M, archive N"
+    )
+    KANBAN_ADDED = "Added: {task}"
+    KANBAN_BEGUN = "Added: {task}\nI tell the result here. To follow it: /kanban show {number}"
+    KANBAN_WAITS = "Waits for {task}"
     AGENTS_NONE = "Nothing runs for you right now."
     AGENTS = "For you at work:\n{lines}\nTo end one: /agents stop {example}. All of them: /agents stop all"
     AGENT_LINE = "`{name}` {where}, since {span}: {task}"

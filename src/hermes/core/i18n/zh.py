@@ -8,6 +8,7 @@ SUMMARIES = {
     "agents": "现在有哪些事在为你做",
     "approvals": "看看有什么等你答复，以及你长期同意过什么",
     "approve": "同意我问的事",
+    "kanban": "任务看板",
     "background": "在后台做一件事，不占用这个聊天",
     "branch": "复制这个会话，接着聊",
     "busy": "我忙的时候，新消息怎么处理",
@@ -518,6 +519,14 @@ class Chinese(Texts):
     BACKGROUND_BEGUN = "我在后台做，做完在这里告诉你：“{task}”。/agents 可以查看。"
     BACKGROUND_USAGE = "/background 内容：我在后台做，不占用聊天，做完在这里告诉你。"
     BACKGROUND_FULL = "已经有 {count} 个后台任务在为你运行。请等一个做完，或者：/agents stop"
+    KANBAN_EMPTY = "看板是空的。添加任务：/kanban add 标题。让我来做：/kanban do 标题"
+    KANBAN_USAGE = (
+        "/kanban 显示看板。/kanban add 标题 添加任务，/kanban do 标题 让我来做。用任务编号：/kanban show N、ready N、"
+        "done N、block N 原因、unblock N、comment N 内容、wait N M、archive N"
+    )
+    KANBAN_ADDED = "已添加：{task}"
+    KANBAN_BEGUN = "已添加：{task}\n结果会发到这里。查看进展：/kanban show {number}"
+    KANBAN_WAITS = "等待 {task}"
     AGENTS_NONE = "现在没有正在为你做的事。"
     AGENTS = "正在为你做：\n{lines}\n停掉一个：/agents stop {example}。全部停掉：/agents stop all"
     AGENT_LINE = "`{name}` {where}，已 {span}：{task}"

@@ -17,6 +17,7 @@ from hermes.servers.api import (
     auth,
     chat,
     health,
+    kanban,
     metrics,
     models,
     pairings,
@@ -75,6 +76,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         approvals.routes(parts),
         pairings.routes(parts),
         job_routes(parts),
+        kanban.routes(parts),
         models.routes(parts),
         health.routes(parts),
     ]

@@ -289,6 +289,29 @@ class JobBody(JobChangeBody, kw_only=True):
     prompt: Annotated[str, Meta(max_length=20_000)] = ""
 
 
+class NewTaskBody(msgspec.Struct):
+    title: Title
+    body: str = ""
+    board: Name = "main"
+    priority: int = 0
+    assignee: Annotated[Name, Meta(description="`agent` lets the gateway work on it")] = ""
+    needs: Annotated[list[int], Meta(max_length=100, description="tasks that must be done first")] = []
+
+
+class TaskChangesBody(msgspec.Struct):
+    title: Title | None = None
+    body: str | None = None
+    priority: int | None = None
+    rank: Annotated[float, Meta(description="the order within a column")] | None = None
+    assignee: Name | None = None
+    state: Name | None = None
+    reason: Annotated[str, Meta(max_length=LONGEST_REASON)] | None = None
+
+
+class TaskCommentBody(msgspec.Struct):
+    text: str
+
+
 # Decoding
 
 CODES = {

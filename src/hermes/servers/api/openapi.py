@@ -13,6 +13,7 @@ import msgspec
 import orjson
 
 from hermes import __version__
+from hermes.core.kanban import TaskState
 from hermes.servers.api import bodies
 
 Schema = dict[str, Any]
@@ -126,6 +127,9 @@ EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     bodies.DecisionBody: {"decision": "approve", "reason": "go ahead"},
     bodies.JobBody: {"schedule": "weekdays at 8", "prompt": "Summarize the news", "deliver": "telegram"},
     bodies.JobChangeBody: {"schedule": "every 3h"},
+    bodies.NewTaskBody: {"title": "Tidy the downloads folder", "assignee": "agent"},
+    bodies.TaskChangesBody: {"state": "ready"},
+    bodies.TaskCommentBody: {"text": "Use the new logo."},
     bodies.PairingDecisionBody: {"platform": "telegram", "code": "K7QPM3XW", "decision": "approve"},
 }
 
@@ -195,6 +199,15 @@ ANSWERS: dict[str, Schema] = {
         "expires_at:number? decided_at:number? decided_by:text? role",
         role={**TEXT, "description": "in the answer to an approval"},
     ),
+    "Task": shape(
+        "object=task id:whole board title body state=triage|todo|scheduled|ready|running|blocked|review|done|archived"
+        " priority:whole created_at:number updated_at:number",
+        "rank:number assignee:text? blocked_by:text? reason:text? result:text? attempts:whole not_before:number?"
+        " session_id:text? done_at:number? needs:object[] comments:object[] links:object[] history:TaskEvent[]"
+        " runs:object[]",
+    ),
+    "TaskEvent": shape("id:whole task:whole board kind actor detail created_at:number"),
+    "KanbanStats": shape("object=kanban.stats counts:object dispatch:object"),
     "Model": shape("id object=model created:whole owned_by"),
     "Endpoint": shape("method path"),
     "Capabilities": shape(
@@ -250,6 +263,7 @@ HEADERS: dict[int, Schema] = {
 }
 GATE = (401, 403, 408, 413, 429, 503)
 IN_PATH = {
+    "task": "the number of a task",
     "model": "its name",
     "id": "of the session (s_…) or response (resp_…), or the name its client gave the session",
     "run_id": "of the run (run_…)",
@@ -324,6 +338,10 @@ _CURSOR = given("query", "cursor", "the next_cursor of the page before")
 _KEY = given("query", "key", "only under this session key")
 _OF_SESSION = given("query", "session_id", "only of this session")
 _PLATFORM = given("query", "platform", "only of this platform")
+_BOARD = given("query", "board", "only of this board", pattern="^[a-z0-9-]*$", maxLength=40)
+_STATE = given("query", "state", "only this column", enum=list(TaskState))
+_ASSIGNEE = given("query", "assignee", "only tasks of this assignee")
+_OFFSET = given("query", "offset", "how many to leave out first", type="integer", minimum=0)
 _STATUS = given("query", "status", "only these", enum=["pending", "approved", "refused", "revoked"])
 _CHAT = bodies.SessionChatRequestBody
 _EITHER, _STREAM = (JSON_TYPE, STREAM_TYPE), (STREAM_TYPE,)
@@ -397,6 +415,16 @@ ROUTES = [
     route("POST /api/jobs/{job_id}/pause", "Pause it", "Job", (409,)),
     route("POST /api/jobs/{job_id}/resume", "Let it run again", "Job", (409,)),
     route("POST /api/jobs/{job_id}/run", "Run it now, beside its schedule", "Job", status=202),
+    route("GET /api/kanban/tasks", "Tasks of a board", "[Task]", (400,), None,
+          (_BOARD, _STATE, _ASSIGNEE, _LIMIT, _OFFSET)),
+    route("POST /api/kanban/tasks", "Add a task", "Task", (400,), bodies.NewTaskBody, status=201),
+    route("GET /api/kanban/tasks/{task}", "One task with its history", "Task", (404,)),
+    route("PATCH /api/kanban/tasks/{task}", "Change or move a task", "Task", (400, 404), bodies.TaskChangesBody),
+    route("POST /api/kanban/tasks/{task}/comments", "Comment on a task", "Task", (404,), bodies.TaskCommentBody,
+          status=201),
+    route("GET /api/kanban/events", "What happened on the board after an event", "[TaskEvent]", (), None,
+          (_AFTER, _BOARD)),
+    route("GET /api/kanban/stats", "Columns, and what dispatch does", "KanbanStats"),
 ]
 # fmt: on
 

@@ -67,7 +67,7 @@ class Subtasks:
                 if state.row.state not in (InboxState.QUEUED, InboxState.TAKEN):
                     if state.turn is None:
                         return SubtaskResult("set_aside", state.row.reason)
-                    said = await self._db.read(_last_words, state.turn)
+                    said = await self._db.read(last_words, state.turn)
                     return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
                 handle.turn_id = state.row.turn_id or handle.turn_id
                 # Until the turn ended, or a while: what the bus did not tell is found in the store.
@@ -92,7 +92,8 @@ def _request(subtask: Subtask) -> AgentRequest:
     )
 
 
-def _last_words(tx: Tx, turn: Turn) -> str:
+def last_words(tx: Tx, turn: Turn) -> str:
+    """The last text that the agent said in a turn, or ''."""
     for line in reversed(transcripts.lines_of_turn(tx, turn.session_id, turn.id)):
         message = codec.read_chat(line.body) if line.kind == "message" else None
         if message is not None and message.role is Role.ASSISTANT and message.text:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.errors import GatewayError
-from hermes.store import migrate
 from hermes.store.db import Database, OnTrouble, StoreLimits, Tx
-from hermes.store.open import open_database
+from hermes.store.open import open_beside
 
 log = logging.getLogger(__name__)
 
@@ -78,31 +74,11 @@ COLUMNS = "id, event_id, session_id, asked_by, status, inputs, standing, body"
 # Opening
 
 
-@asynccontextmanager
-async def open_store(
+def open_store(
     main: Database, home: Path, *, on_trouble: OnTrouble | None = None, limits: StoreLimits | None = None
-) -> AsyncIterator[Database]:
+) -> AbstractAsyncContextManager[Database]:
     """The database that holds the responses: a file of its own, or, on PostgreSQL, the one that is open already."""
-    if main.dialect.name != "sqlite":
-        await main.alone(prepare, migrate.load(MIGRATIONS))
-        yield main
-        return
-    opened = await open_database(home / FILE, migrations=MIGRATIONS, on_trouble=on_trouble, limits=limits)
-    try:
-        yield opened
-    finally:
-        try:
-            await opened.close()
-        except (GatewayError, OSError, sqlite3.Error, RuntimeError) as error:
-            # What is stored is stored. The server that closes us has more to close.
-            log.warning("Response store did not close", extra={"reason": str(error)})
-
-
-def prepare(tx: Tx, steps: Sequence[migrate.Migration]) -> None:
-    """Bring the tables up to date inside a database that has others. One transaction; repeating it does nothing."""
-    tx.run("LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE")  # two that start together would both make the tables
-    for step in migrate.pending(tx, steps, "The PostgreSQL database", family=FAMILY):
-        migrate.apply(tx, step, family=FAMILY)
+    return open_beside(main, home / FILE, migrations=MIGRATIONS, family=FAMILY, on_trouble=on_trouble, limits=limits)
 
 
 # Writing

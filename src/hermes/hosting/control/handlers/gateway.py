@@ -21,6 +21,7 @@ from hermes.core.target_names import NAMED, recipients
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
+from hermes.hosting.control.handlers.kanban import KanbanVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.handlers.say import SayHandler
 from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
@@ -69,6 +70,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         **ChatVerbs(gateway).mapping(),
         **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
         **{f"webhooks.{verb}": _later(gateway, f"webhooks.{verb}") for verb in ("list", "subscribe", "remove", "test")},
+        **KanbanVerbs(gateway.board, gateway.dispatch).mapping(),
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,

@@ -1,0 +1,1 @@
+"""Work on the kanban board: its verbs, and the runs of tasks that the agent is assigned to."""

@@ -1,0 +1,1 @@
+"""Store the kanban board: tasks, their dependencies, history and runs, apart from the messages."""
