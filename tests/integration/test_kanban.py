@@ -26,7 +26,7 @@ def new_task(title: str, **more: object) -> NewTask:
 async def wait_for_task(gateway: Gateway, number: int, holds: Callable[[Task], bool], seconds: float = 20) -> Task:
     async with asyncio.timeout(seconds):
         while True:
-            task = (await gateway.board.show(OWNER, number)).task
+            task = (await gateway.board().show(OWNER, number)).task
             if holds(task):
                 return task
             await asyncio.sleep(0.02)
@@ -45,10 +45,10 @@ async def test_a_ready_task_of_the_agent_is_done_and_told_in_the_chat_that_asked
 
 async def test_a_task_waits_for_the_one_it_needs(start: Start) -> None:
     async with start() as gateway:
-        first = await gateway.board.make(OWNER, NewTask("Bake", made_by=OWNER.person_id, made_by_role="owner"))
-        second = await gateway.board.make(OWNER, new_task("Eat"), needs=(first.id,), ready=True)
+        first = await gateway.board().make(OWNER, NewTask("Bake", made_by=OWNER.person_id, made_by_role="owner"))
+        second = await gateway.board().make(OWNER, new_task("Eat"), needs=(first.id,), ready=True)
         assert (second.state, second.blocked_by) == (TaskState.BLOCKED, "dependency")
-        await gateway.board.move(OWNER, first.id, TaskState.DONE)
+        await gateway.board().move(OWNER, first.id, TaskState.DONE)
         await wait_for_task(gateway, second.id, lambda task: task.state is TaskState.DONE)
 
 
@@ -56,7 +56,7 @@ async def test_a_chain_of_tasks_runs_in_order_with_the_results_before(start: Sta
     async with start() as gateway:
         last = 0
         for title in ("one", "two", "three"):
-            made = await gateway.board.make(OWNER, new_task(title), needs=(last,) if last else (), ready=True)
+            made = await gateway.board().make(OWNER, new_task(title), needs=(last,) if last else (), ready=True)
             last = made.id
         task = await wait_for_task(gateway, last, lambda task: task.state is TaskState.DONE)
         assert "Result of #2 (two)" in task.result
@@ -65,14 +65,14 @@ async def test_a_chain_of_tasks_runs_in_order_with_the_results_before(start: Sta
 async def test_a_task_that_a_crash_interrupted_is_done_once(start: Start, model: FakeModel) -> None:
     async with start() as gateway:
         model.hold()
-        await gateway.board.make(OWNER, new_task("Survive"), ready=True)
+        await gateway.board().make(OWNER, new_task("Survive"), ready=True)
         await model.is_holding()
         await crash(gateway)
     model.release()
     async with start() as gateway:
         task = await wait_for_task(gateway, 1, lambda task: task.state is TaskState.DONE)
         assert task.attempts == 1
-        assert len((await gateway.board.show(OWNER, 1)).runs) == 1
+        assert len((await gateway.board().show(OWNER, 1)).runs) == 1
 
 
 async def test_no_more_tasks_run_at_once_than_allowed(start: Start, model: FakeModel, tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ async def test_no_more_tasks_run_at_once_than_allowed(start: Start, model: FakeM
     async with start() as gateway:
         model.hold()
         for title in ("a", "b", "c"):
-            await gateway.board.make(OWNER, new_task(title), ready=True)
+            await gateway.board().make(OWNER, new_task(title), ready=True)
         await model.is_holding()
-        counts = await gateway.board.counts()
+        counts = await gateway.board().counts()
         assert (counts[TaskState.RUNNING], counts[TaskState.READY]) == (1, 2)
         model.release()
 
@@ -91,10 +91,10 @@ async def test_no_more_tasks_run_at_once_than_allowed(start: Start, model: FakeM
 async def test_a_user_sees_the_own_tasks_only(start: Start) -> None:
     ann, bob = (Actor(name, f"p_{name}", PersonRole.USER) for name in ("ann", "bob"))
     async with start() as gateway:
-        await gateway.board.make(ann, NewTask("secret", made_by=ann.person_id, made_by_role="user"))
-        assert [task.title for task in await gateway.board.tasks(ann)] == ["secret"]
-        assert await gateway.board.tasks(bob) == []
-        assert [task.title for task in await gateway.board.tasks(OWNER)] == ["secret"]
+        await gateway.board().make(ann, NewTask("secret", made_by=ann.person_id, made_by_role="user"))
+        assert [task.title for task in await gateway.board().tasks(ann)] == ["secret"]
+        assert await gateway.board().tasks(bob) == []
+        assert [task.title for task in await gateway.board().tasks(OWNER)] == ["secret"]
 
 
 async def test_a_board_whose_file_is_no_database_stops_nothing_else(
@@ -102,19 +102,19 @@ async def test_a_board_whose_file_is_no_database_stops_nothing_else(
 ) -> None:
     async with start() as gateway:
         home = gateway.home
-        await gateway.board.make(OWNER, NewTask("keep me", made_by=OWNER.person_id, made_by_role="owner"))
+        await gateway.board().make(OWNER, NewTask("keep me", made_by=OWNER.person_id, made_by_role="owner"))
     file = home / "kanban.db"
     file.write_bytes(bytes(100) + file.read_bytes()[100:])
     async with start() as gateway:
         telegram.user_says("hello")
         await telegram.wait_for(lambda: "echo: hello" in telegram.texts(7))
-        titles = [task.title for task in await gateway.board.tasks(OWNER)]
+        titles = [task.title for task in await gateway.board().tasks(OWNER)]
         assert titles == ["keep me"]
 
 
 async def test_ten_thousand_tasks_are_listed_quickly(start: Start) -> None:
     async with start() as gateway:
-        db = await gateway.board.db()
+        db = await gateway.board().db()
 
         def seed(tx: object) -> None:
             for number in range(10_000):
@@ -123,6 +123,6 @@ async def test_ten_thousand_tasks_are_listed_quickly(start: Start) -> None:
         await db.alone(seed)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        found = await gateway.board.tasks(OWNER)
+        found = await gateway.board().tasks(OWNER)
         assert len(found) == 500
         assert loop.time() - began < 0.5

@@ -64,7 +64,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         wiring = Wiring(ground, db, owner, node)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
-        stack.push_async_callback(wiring.board.close)
+        stack.push_async_callback(wiring.close_board)
         workspaces = ground.tool_factory.workspaces
         await asyncio.to_thread(workspaces.load, await db.read(people.ids))
         if is_alone:  # another node may have the client of a request that runs

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hermes.agent.backends.terminals import Terminals
+from hermes.agent.board import BoardAccess
 from hermes.agent.delegation import Delegation
-from hermes.agent.kanban import Board
 from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.download import Fetcher, FetchProgress, FetchState
 from hermes.agent.models.embedded.model import EmbeddedModel
@@ -60,7 +60,6 @@ from hermes.services.inbound.intake import Intake
 from hermes.services.inbound.judge import EventJudge
 from hermes.services.inbound.notices import Notices
 from hermes.services.janitor import Janitor
-from hermes.services.kanban.dispatch import Dispatch
 from hermes.services.models import Models
 from hermes.services.news import AccountChanged, ModelFetched, News
 from hermes.services.outbound.alerts import Alerts, Troubles, home_targets
@@ -89,11 +88,13 @@ from hermes.store.db import Database, StoreLimits
 from hermes.store.outbox import OutboxKind
 
 if TYPE_CHECKING:
+    from hermes.agent.kanban import Board
     from hermes.services.cluster.node import ClusterNode
     from hermes.services.cluster.served import ServedTargets
     from hermes.services.cluster.services import ClusterServices
     from hermes.services.cron.for_tools import ToolJobs
     from hermes.services.cron.timer import CronTimer
+    from hermes.services.kanban.dispatch import Dispatch
     from hermes.services.webhooks.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
@@ -260,7 +261,7 @@ class Wiring:
             "janitor": self._janitor.run,
             "alerts": self._alerts.run,
             "owners": self._owners.run,
-            "kanban": self._dispatch.run,
+            "kanban": self._run_kanban,
             "recall": self._recall.run,
             "terminals": self.terminals.run,
             "skills": self._skills.run,
@@ -301,8 +302,8 @@ class Wiring:
             hub=self._hub,
             requests=self._requests,
             pairings=self._pairings,
-            board=self.board,
-            dispatch=self._dispatch,
+            board=lambda: self._board,
+            dispatch=lambda: self._dispatch,
             troubles=self._ground.troubles.texts,
             note_trouble=self._ground.troubles.note,
             toolbox=self._toolbox,
@@ -606,20 +607,34 @@ class Wiring:
             self._presenter,
             Background(self._db, self._requests, self._lanes),
             Scheduling(lambda: self._jobs),
-            self.board,
+            BoardAccess(lambda: self._board),
         )
 
     # The board of tasks
 
     @cached_property
-    def board(self) -> Board:
+    def _board(self) -> Board:
+
         return Board(self._db, self._home, self._clock, self._ground.troubles.note)
 
     @cached_property
     def _dispatch(self) -> Dispatch:
-        dispatch = Dispatch(self.board, self._db, self._requests, self._config, self._clock, self._bus)
-        self.board.on_change = dispatch.wake
+        from hermes.services.kanban.dispatch import Dispatch
+
+        dispatch = Dispatch(self._board, self._db, self._requests, self._config, self._clock, self._bus)
+        self._board.on_change = dispatch.wake
         return dispatch
+
+    async def _run_kanban(self) -> None:
+        """Run tasks in a gateway that hears all platforms; a command that works alone leaves them to one."""
+        await self._skills.may_begin.wait()
+        if self._setting.only is None:
+            await asyncio.to_thread(import_module, "hermes.services.kanban.dispatch")
+            await self._dispatch.run()
+
+    async def close_board(self) -> None:
+        if "_board" in vars(self):
+            await self._board.close()
 
     # What comes in
 

@@ -9,7 +9,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hermes.agent.kanban import Board
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.skills.library import SkillLibrary
@@ -25,7 +24,6 @@ from hermes.services.approvals import Approvals
 from hermes.services.clock import SteadyClock
 from hermes.services.events import EventBus
 from hermes.services.inbound.actions import Actions
-from hermes.services.kanban.dispatch import Dispatch
 from hermes.services.models import Models
 from hermes.services.news import News
 from hermes.services.outbound.delivery import Delivery
@@ -37,9 +35,11 @@ from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, OnTrouble, Tx
 
 if TYPE_CHECKING:
+    from hermes.agent.kanban import Board
     from hermes.services.cluster.node import ClusterNode
     from hermes.services.cron.jobs import Jobs
     from hermes.services.cron.timer import CronTimer
+    from hermes.services.kanban.dispatch import Dispatch
     from hermes.services.webhooks.webhooks import Webhooks
 
 STORE_SECONDS = 2.0
@@ -91,8 +91,8 @@ class Gateway:
     hub: LocalDoor
     requests: Requests
     pairings: Pairings
-    board: Board
-    dispatch: Dispatch
+    board: Callable[[], Board]
+    dispatch: Callable[[], Dispatch]
     troubles: list[str] = field(default_factory=list)
     note_trouble: OnTrouble = lambda _: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))

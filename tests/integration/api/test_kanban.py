@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.servers.api import kanban
+from hermes.servers.api.api import kanban_routes
 from tests.integration.api.conftest import Api, Families
 
 
 @pytest.fixture
 def families() -> Families:
-    return (kanban.routes,)
+    return (kanban_routes,)
 
 
 async def test_a_task_is_added_changed_moved_and_commented(api: Api) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hermes.agent.board import BoardAccess
 from hermes.agent.kanban import Actor, Board
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
@@ -89,7 +90,7 @@ async def kanban_block(ctx: ToolContext, task: int, reason: str) -> str:
 
 
 def _of(ctx: ToolContext) -> Board:
-    return ctx.parts.get(Board)
+    return ctx.parts.get(BoardAccess).open()
 
 
 def _actor(ctx: ToolContext) -> Actor:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -17,7 +18,6 @@ from hermes.servers.api import (
     auth,
     chat,
     health,
-    kanban,
     metrics,
     models,
     pairings,
@@ -76,7 +76,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         approvals.routes(parts),
         pairings.routes(parts),
         job_routes(parts),
-        kanban.routes(parts),
+        kanban_routes(parts),
         models.routes(parts),
         health.routes(parts),
     ]
@@ -104,23 +104,41 @@ JOB_ROUTES = (
 )
 
 
-def job_routes(parts: ApiParts) -> RouteAdder:
-    """Jobs are imported by the first request for them."""
+KANBAN_ROUTES = (
+    ("GET", "/api/kanban/tasks", "listed"),
+    ("POST", "/api/kanban/tasks", "create"),
+    ("GET", "/api/kanban/tasks/{task}", "show"),
+    ("PATCH", "/api/kanban/tasks/{task}", "change"),
+    ("POST", "/api/kanban/tasks/{task}/comments", "comment"),
+    ("GET", "/api/kanban/events", "events"),
+    ("GET", "/api/kanban/stats", "stats"),
+)
+
+
+def _imported_later(parts: ApiParts, addresses: Sequence[tuple[str, str, str]], module: str, family: str) -> RouteAdder:
+    """Routes whose ``family``, a class of ``module``, is imported by the first request for one of them."""
 
     def later(name: str) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            from hermes.servers.api.jobs import JobRoutes
-
-            handler: Handler = getattr(JobRoutes(parts.gateway), name)
+            routes_of = getattr(import_module(module), family)
+            handler: Handler = getattr(routes_of(parts.gateway), name)
             return await handler(request)
 
         return handle
 
     def add(app: web.Application) -> None:
-        for method, path, name in JOB_ROUTES:
+        for method, path, name in addresses:
             app.router.add_route(method, path, later(name))
 
     return add
+
+
+def job_routes(parts: ApiParts) -> RouteAdder:
+    return _imported_later(parts, JOB_ROUTES, "hermes.servers.api.jobs", "JobRoutes")
+
+
+def kanban_routes(parts: ApiParts) -> RouteAdder:
+    return _imported_later(parts, KANBAN_ROUTES, "hermes.servers.api.kanban", "KanbanRoutes")
 
 
 def make_api(parts: ApiParts, keys: ApiKeys) -> web.Application:

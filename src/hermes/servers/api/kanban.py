@@ -7,14 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.agent.kanban import Actor, Board, BoardError, event_to_dict, task_to_dict
+from hermes.agent.kanban import Actor, BoardError, event_to_dict, task_to_dict
 from hermes.core.kanban import AGENT, DEFAULT_BOARD, TaskState
 from hermes.servers.api import parse
 from hermes.servers.api.bodies import NewTaskBody, TaskChangesBody, TaskCommentBody, decode
-from hermes.servers.api.context import CALLER, ApiParts, Caller
+from hermes.servers.api.context import CALLER, Caller
 from hermes.servers.api.errors import ApiError, bad_request
-from hermes.servers.app import RouteAdder, json_response
-from hermes.services.kanban.dispatch import Dispatch
+from hermes.servers.app import json_response
+from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.api.api_keys import PLATFORM
 from hermes.store.kanban.tasks import NewTask
@@ -22,24 +22,10 @@ from hermes.store.kanban.tasks import NewTask
 MAX_LISTED = 500
 
 
-def routes(parts: ApiParts) -> RouteAdder:
-    def add(app: web.Application) -> None:
-        family = KanbanRoutes(parts.gateway.board, parts.gateway.dispatch)
-        app.router.add_get("/api/kanban/tasks", family.listed)
-        app.router.add_post("/api/kanban/tasks", family.create)
-        app.router.add_get("/api/kanban/tasks/{task}", family.show)
-        app.router.add_patch("/api/kanban/tasks/{task}", family.change)
-        app.router.add_post("/api/kanban/tasks/{task}/comments", family.comment)
-        app.router.add_get("/api/kanban/events", family.events)
-        app.router.add_get("/api/kanban/stats", family.stats)
-
-    return add
-
-
 class KanbanRoutes:
-    def __init__(self, board: Board, dispatch: Dispatch) -> None:
-        self._board = board
-        self._dispatch = dispatch
+    def __init__(self, gateway: Gateway) -> None:
+        self._board = gateway.board()
+        self._dispatch = gateway.dispatch()
 
     async def listed(self, request: web.Request) -> web.Response:
         """``?board=&state=&assignee=&limit=&offset=``."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-from hermes.agent.kanban import Actor, Board, BoardError
+from hermes.agent.board import BoardAccess
 from hermes.core.kanban import AGENT, TaskState, parse_task_number
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
-from hermes.store.kanban.tasks import NewTask, Task
+
+if TYPE_CHECKING:
+    from hermes.agent.kanban import Actor, Board
+    from hermes.store.kanban.tasks import Task
 
 SHOWN = 70
 MAX_LISTED = 40
@@ -31,6 +35,8 @@ _MOVES = {
     usage="/kanban [add TITLE | do TITLE | show N | ready N | done N | block N WHY | comment N TEXT | archive N]",
 )
 async def kanban(ctx: CommandContext) -> str:
+    from hermes.agent.kanban import BoardError  # loaded when the board is first used
+
     verb, _, rest = ctx.rest.strip().partition(" ")
     verb, rest = verb.lower() or "list", rest.strip()
     try:
@@ -59,6 +65,8 @@ async def _list(ctx: CommandContext, board: str) -> str:
 
 
 async def _add(ctx: CommandContext, title: str, *, for_agent: bool) -> str:
+    from hermes.store.kanban.tasks import NewTask
+
     if not title:
         return ctx.words.KANBAN_USAGE
     first, _, body = title.partition("\n")
@@ -104,10 +112,12 @@ async def _show(ctx: CommandContext, number: int) -> str:
 
 
 def _board(ctx: CommandContext) -> Board:
-    return ctx.parts.get(Board)
+    return ctx.parts.get(BoardAccess).open()
 
 
 def _actor(ctx: CommandContext) -> Actor:
+    from hermes.agent.kanban import Actor
+
     return Actor(ctx.person.name or ctx.person.id, ctx.person.id, ctx.role, ctx.lane)
 
 

@@ -21,7 +21,6 @@ from hermes.core.target_names import NAMED, recipients
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
-from hermes.hosting.control.handlers.kanban import KanbanVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.handlers.say import SayHandler
 from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
@@ -37,6 +36,8 @@ DELIVERY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 FIND_SECONDS = 10.0
 
+KANBAN_VERBS = ["init", "create", "list", "show", "move", "change", "comment", "link", "need", "events", "stats"]
+
 _OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 
 
@@ -44,13 +45,17 @@ CRON_VERBS = ("list", "create", "edit", "pause", "resume", "run", "remove", "his
 
 
 def _later(gateway: Gateway, verb: str) -> Handler:
-    """Jobs and webhooks are imported when the first is asked for."""
+    """Jobs, webhooks and the board are imported when the first is asked for."""
 
     async def handle(args: Mapping[str, Any], reply: Reply) -> Any:
         if verb.startswith("cron."):
             from hermes.hosting.control.handlers.cron import CronVerbs
 
             return await CronVerbs(gateway).mapping()[verb](args, reply)
+        if verb.startswith("kanban."):
+            from hermes.hosting.control.handlers.kanban import KanbanVerbs
+
+            return await KanbanVerbs(gateway.board(), gateway.dispatch()).mapping()[verb](args, reply)
         from hermes.hosting.control.handlers.webhooks import WebhookVerbs
 
         return await WebhookVerbs(gateway).mapping()[verb](args, reply)
@@ -70,7 +75,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         **ChatVerbs(gateway).mapping(),
         **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
         **{f"webhooks.{verb}": _later(gateway, f"webhooks.{verb}") for verb in ("list", "subscribe", "remove", "test")},
-        **KanbanVerbs(gateway.board, gateway.dispatch).mapping(),
+        **{f"kanban.{verb}": _later(gateway, f"kanban.{verb}") for verb in KANBAN_VERBS},
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,
