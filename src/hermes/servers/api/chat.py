@@ -21,7 +21,6 @@ from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.context import CALLER, REQUEST_ID, ApiParts, SessionNames, session_names
-from hermes.servers.api.direct.tasks import BackgroundTasks, is_background_task
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.input.files import FileTexts
 from hermes.servers.api.input.sampling import check_sampling, read_effort
@@ -91,14 +90,16 @@ class ChatRoutes:
         self._requests = parts.gateway.requests
         self._keep_alive_seconds = keep_alive_seconds
         self._files = FileTexts()
-        self._tasks = BackgroundTasks(parts.gateway)
         self.calls = OpenRequests()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
         body = await self._read_body(request, limits)
-        if self._takes_tasks and is_background_task(body):
-            return await self._tasks.answer(request, body, limits)
+        if self._takes_tasks:
+            from hermes.servers.api.direct import tasks  # with the first request: a start needs it not
+
+            if tasks.is_background_task(body):
+                return await tasks.BackgroundTasks(self._gateway).answer(request, body, limits)
         body = await self._files.put_in(request, body, "messages", limits)
         await note_left_out(request, self._gateway, body)
         default = "" if body.get("model") else self._gateway.models.model_for().label
