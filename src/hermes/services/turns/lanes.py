@@ -256,8 +256,9 @@ class Lanes:
                 active.task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=2)
-        for lane in in_hand if self._wake_elsewhere is not None else ():
-            self._wake_elsewhere(lane)
+        if self._wake_elsewhere is not None:
+            for lane in in_hand:
+                self._wake_elsewhere(lane)
 
     def resume(self) -> None:
         """Take work again after a drain."""
