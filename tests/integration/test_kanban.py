@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hermes.agent.kanban import Actor
-from hermes.core.kanban import AGENT, TaskState
+from hermes.core.entries.kanban import AGENT, TaskState
 from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store.kanban import tasks

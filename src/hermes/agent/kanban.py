@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.errors import GatewayError, StoreIsDownError, ToolError
-from hermes.core.kanban import (
+from hermes.core.entries.kanban import (
     DEFAULT_BOARD,
     MAX_BODY,
     MAX_TITLE,
@@ -21,13 +20,14 @@ from hermes.core.kanban import (
     place_of_ready,
     refusal_of_move,
 )
+from hermes.core.errors import GatewayError, StoreIsDownError, ToolError
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, PersonRole, at_least, may
 from hermes.store.db import Database, OnTrouble, StoreLimits, Tx
 from hermes.store.ids import new_id
 from hermes.store.kanban import runs, tasks
 from hermes.store.kanban.open import open_board
-from hermes.store.kanban.runs import Run
+from hermes.store.kanban.runs import TaskRun
 from hermes.store.kanban.tasks import Comment, NewTask, Task, TaskEvent
 
 P = ParamSpec("P")
@@ -97,7 +97,7 @@ class TaskDetails:
     comments: tuple[Comment, ...]
     links: tuple[tuple[str, str], ...]
     history: tuple[TaskEvent, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[TaskRun, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return {

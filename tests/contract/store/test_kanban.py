@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes.core.kanban import AGENT, AfterRun, BlockReason, RunOutcome, TaskState
+from hermes.core.entries.kanban import AGENT, AfterRun, BlockReason, RunOutcome, TaskState
 from hermes.store.db import Database
 from hermes.store.kanban import runs, tasks
 from hermes.store.kanban.open import open_board

@@ -8,8 +8,8 @@ from hermes.agent.board import BoardAccess
 from hermes.agent.kanban import Actor, Board
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
+from hermes.core.entries.kanban import AGENT, DEFAULT_BOARD, TaskState
 from hermes.core.errors import ToolError
-from hermes.core.kanban import AGENT, DEFAULT_BOARD, TaskState
 from hermes.core.text import one_line
 from hermes.store.kanban.tasks import NewTask, Task
 

@@ -133,7 +133,7 @@ class Screen:
         """
         renderer = self._app.renderer
         self._output.cursor_up(renderer._cursor_pos.y)
-        self._above.write("\r")
+        self._output.write_raw("\r")
         self._output.hide_cursor()
         renderer._cursor_pos = Point(x=0, y=0)
 

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from hermes.agent.kanban import Actor, BoardError, event_to_dict, task_to_dict
-from hermes.core.kanban import AGENT, DEFAULT_BOARD, TaskState
+from hermes.core.entries.kanban import AGENT, DEFAULT_BOARD, TaskState
 from hermes.servers.api import parse
 from hermes.servers.api.bodies import NewTaskBody, TaskChangesBody, TaskCommentBody, decode
 from hermes.servers.api.context import CALLER, Caller

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from hermes import __version__
-from hermes.core.kanban import TaskState
+from hermes.core.entries.kanban import TaskState
 from hermes.servers.api import bodies
 
 Schema = dict[str, Any]

@@ -10,7 +10,7 @@ from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.cluster.node import ClusterNode
 
 
-class Terminals(Protocol):
+class OpenTerminals(Protocol):
     """The terminals that are open at this node. The hub of the local platform is one."""
 
     def has_listener(self, chat: str) -> bool: ...
@@ -18,7 +18,7 @@ class Terminals(Protocol):
 
 
 class ServedTargets:
-    def __init__(self, node: ClusterNode, supervisor: Supervisor, terminals: Terminals) -> None:
+    def __init__(self, node: ClusterNode, supervisor: Supervisor, terminals: OpenTerminals) -> None:
         self._node = node
         self._supervisor = supervisor
         self._terminals = terminals

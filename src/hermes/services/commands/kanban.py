@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from hermes.agent.board import BoardAccess
-from hermes.core.kanban import AGENT, TaskState, parse_task_number
+from hermes.core.entries.kanban import AGENT, TaskState, parse_task_number
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 

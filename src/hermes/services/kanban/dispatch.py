@@ -14,8 +14,8 @@ from enum import StrEnum
 from hermes.agent.kanban import Board
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
+from hermes.core.entries.kanban import MAX_ATTEMPTS, AfterRun, RunOutcome, TaskState, after_run
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.kanban import MAX_ATTEMPTS, AfterRun, RunOutcome, TaskState, after_run
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import Clock
@@ -27,7 +27,7 @@ from hermes.services.requests.subtasks import PLATFORM, last_words
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.kanban import runs, tasks
-from hermes.store.kanban.runs import Run
+from hermes.store.kanban.runs import TaskRun
 from hermes.store.kanban.tasks import Task
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class Dispatch:
         deadlines = [run.deadline for run in await db.read(runs.open_runs)]
         return max(0.05, min([LOOK_SECONDS, *(at - self._clock.now() for at in (due, *deadlines) if at is not None)]))
 
-    async def _tend(self, db: Database, run: Run) -> None:
+    async def _tend(self, db: Database, run: TaskRun) -> None:
         """Submit a run that the inbox does not know, stop one that is late or was taken away, settle one that ended."""
         state = await self._requests.state_of(run.event_id)
         task = await db.read(tasks.get, run.task_id)
@@ -167,7 +167,7 @@ class Dispatch:
             runs.end, run, outcome, after, reason=reason, result=said, session_id=session_id, now=self._clock.now()
         )
 
-    async def _submit(self, db: Database, run: Run) -> None:
+    async def _submit(self, db: Database, run: TaskRun) -> None:
         task = await db.read(tasks.get, run.task_id)
         if task is None:
             return
@@ -195,7 +195,7 @@ def _outcome(state: RequestState, *, is_late: bool) -> RunOutcome:
     return RunOutcome.STOPPED if state.status == "cancelled" else RunOutcome.FAILED
 
 
-def _after(outcome: RunOutcome, run: Run, task: Task | None, *, needs_review: bool) -> AfterRun:
+def _after(outcome: RunOutcome, run: TaskRun, task: Task | None, *, needs_review: bool) -> AfterRun:
     most = task.max_attempts if task is not None and task.max_attempts else MAX_ATTEMPTS
     return after_run(outcome, attempts=run.attempt, max_attempts=most, needs_review=needs_review)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.kanban import AGENT, AfterRun, BlockReason, RunOutcome, TaskState, place_of_ready
+from hermes.core.entries.kanban import AGENT, AfterRun, BlockReason, RunOutcome, TaskState, place_of_ready
 from hermes.store.db import Tx
 from hermes.store.kanban import tasks
 from hermes.store.kanban.tasks import COLUMNS, Task
@@ -12,7 +12,7 @@ BY_GATEWAY = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TaskRun:
     id: str
     task_id: int
     attempt: int
@@ -54,7 +54,7 @@ def next_at(tx: Tx) -> float | None:
     return None if found is None else float(found)
 
 
-def begin(tx: Tx, task: Task, run_id: str, *, most: int, seconds: float, now: float) -> Run | None:
+def begin(tx: Tx, task: Task, run_id: str, *, most: int, seconds: float, now: float) -> TaskRun | None:
     """Begin a run of a task: task ``running`` and a row for the run. None when the task moved or enough run."""
     if tx.dialect.name == "postgres":
         tx.run("LOCK TABLE task_runs IN SHARE ROW EXCLUSIVE MODE")  # two nodes count the open runs one after the other
@@ -63,7 +63,7 @@ def begin(tx: Tx, task: Task, run_id: str, *, most: int, seconds: float, now: fl
     if not tasks.move(tx, task, TaskState.RUNNING, actor=BY_GATEWAY, now=now):
         return None
     tx.run("UPDATE tasks SET attempts = attempts + 1 WHERE id = :id", id=task.id)
-    run = Run(run_id, task.id, task.attempts + 1, f"ev_{run_id}", "running", "", "", now, now + seconds, None)
+    run = TaskRun(run_id, task.id, task.attempts + 1, f"ev_{run_id}", "running", "", "", now, now + seconds, None)
     tx.run(
         """
         INSERT INTO task_runs (id, task_id, attempt, event_id, state, started_at, deadline)
@@ -81,7 +81,7 @@ def begin(tx: Tx, task: Task, run_id: str, *, most: int, seconds: float, now: fl
 
 
 def end(
-    tx: Tx, run: Run, outcome: RunOutcome, after: AfterRun, *, reason: str, result: str, session_id: str, now: float
+    tx: Tx, run: TaskRun, outcome: RunOutcome, after: AfterRun, *, reason: str, result: str, session_id: str, now: float
 ) -> bool:
     """End a run and move its task on, unless a person has moved it meanwhile. False when the run has ended before."""
     ended = tx.run(
@@ -124,15 +124,15 @@ def free_dependents(tx: Tx, needs_id: int, *, now: float) -> None:
             tasks.move(tx, task, place.state, actor=BY_GATEWAY, now=now, not_before=task.not_before)
 
 
-def open_runs(tx: Tx, *, limit: int = 500) -> list[Run]:
+def open_runs(tx: Tx, *, limit: int = 500) -> list[TaskRun]:
     sql = f"SELECT {RUN_COLUMNS} FROM task_runs WHERE ended_at IS NULL ORDER BY started_at LIMIT :limit"  # noqa: S608
-    return tx.all(sql, Run, limit=limit)
+    return tx.all(sql, TaskRun, limit=limit)
 
 
 def count_open(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM task_runs WHERE ended_at IS NULL"))
 
 
-def of_task(tx: Tx, task_id: int) -> list[Run]:
+def of_task(tx: Tx, task_id: int) -> list[TaskRun]:
     sql = f"SELECT {RUN_COLUMNS} FROM task_runs WHERE task_id = :task ORDER BY attempt, started_at"  # noqa: S608
-    return tx.all(sql, Run, task=task_id)
+    return tx.all(sql, TaskRun, task=task_id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.kanban import DEFAULT_BOARD, BlockReason, TaskState
+from hermes.core.entries.kanban import DEFAULT_BOARD, BlockReason, TaskState
 from hermes.store.db import Tx
 
 Counter = Literal["task", "event"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.agent.kanban import Actor, Board, BoardError, event_to_dict, task_to_dict
-from hermes.core.kanban import DEFAULT_BOARD, TaskState, parse_task_number
+from hermes.core.entries.kanban import DEFAULT_BOARD, TaskState, parse_task_number
 from hermes.core.keys import LOCAL
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply

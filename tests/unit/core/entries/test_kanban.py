@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.core.kanban import (
+from hermes.core.entries.kanban import (
     BlockReason,
     RunOutcome,
     TaskState,
