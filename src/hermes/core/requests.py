@@ -64,7 +64,7 @@ class TurnResult:
 
     ``state`` is one of the store's turn states. ``text`` is the final reply, or what there was of it;
     ``finish_reason`` is 'stop', 'length' (the model was cut off), 'tool_calls' (``tool_calls`` are the client's to
-    run) or 'error'.
+    run) or 'error'. ``steps`` counts the times that the gateway ran tools of its own.
     """
 
     turn_id: str
@@ -76,6 +76,7 @@ class TurnResult:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     error_kind: str = ""
+    steps: int = 0
 
     @property
     def is_completed(self) -> bool:

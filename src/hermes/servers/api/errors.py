@@ -9,6 +9,10 @@ import orjson
 from aiohttp import web
 
 
+NO_RETRY = {"x-should-retry": "false"}
+"""For answers after which work was done or waits: SDKs would send the request again."""
+
+
 class ApiError(Exception):
     """A request is refused. The message is a sentence: what is wrong, with what, and what to send instead."""
 

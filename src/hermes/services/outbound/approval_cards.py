@@ -48,7 +48,9 @@ def render_question(words: Texts, *, name: str, arguments: str, question: str, w
     )
 
 
-def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
+def how_to_answer(
+    words: Texts, question: Question | Approval, *, seconds: float, has_buttons: bool, is_for_admins: bool
+) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
     if question.subject.startswith(SHARED):
         form = words.APPROVAL_ANSWER_SHARED

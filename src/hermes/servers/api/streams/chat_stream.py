@@ -5,22 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import Json
+from hermes.core.messages import Json, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.streams import progress
 from hermes.servers.api.streams.sse import EventStream
-from hermes.services.events import (
-    ApprovalRequested,
-    SegmentEnded,
-    TextArrived,
-    ToolEnded,
-    ToolStarted,
-    TurnEnded,
-    TurnEvent,
-)
+from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted, TurnEnded, TurnEvent
 
 
 @dataclass(slots=True)
@@ -33,6 +25,7 @@ class ChunkWriter:
     created: int
     model: str
     wants_usage: bool
+    has_failed: bool = False
     _tools: progress.ToolProgress = field(default_factory=progress.ToolProgress)
     _has_text: bool = False  # in the message the model is writing now
     _owes_pause: bool = False  # an earlier message has ended, and words follow it
@@ -49,9 +42,6 @@ class ChunkWriter:
             await self._progress(self._tools.started(event))
         elif isinstance(event, ToolEnded):
             await self._progress(self._tools.ended(event))
-        elif isinstance(event, ApprovalRequested):
-            await self.fail(results.approval_required(event, self.names))
-            return True
         elif isinstance(event, TurnEnded):
             await self.end(event.result)
             return True
@@ -72,7 +62,24 @@ class ChunkWriter:
         if self.wants_usage:
             await self.stream.send({**self._chunk(), "choices": [], "usage": results.usage_of(result.usage)})
 
+    async def ask(self, question: str, *, is_formed: bool) -> None:
+        """Show a question of the agent. Whoever asked for a form reads it as a refusal, since it is no such answer."""
+        if is_formed:
+            await self._choice({"refusal": question})
+            return
+        self._owes_pause = self._owes_pause or self._has_text
+        await self._text(question)
+        self._owes_pause, self._has_text = True, False
+
+    async def end_with_question(self, extras: Json) -> None:
+        """End the stream while the turn waits for an answer."""
+        await self._close_tools()
+        await self._choice({}, "stop", {"hermes": extras})
+        if self.wants_usage:
+            await self.stream.send({**self._chunk(), "choices": [], "usage": results.usage_of(Usage())})
+
     async def fail(self, error: ApiError) -> None:
+        self.has_failed = True
         await self._close_tools()
         if error.status >= 500:
             self.stream.forget()
