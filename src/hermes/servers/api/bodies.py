@@ -109,6 +109,23 @@ class FunctionCallOutputBody(msgspec.Struct):
     output: TextContent
 
 
+class McpCallBody(msgspec.Struct):
+    """A call that the gateway ran itself, sent back. ``call_id`` is an addition of ours, which some clients drop."""
+
+    name: ToolName
+    id: CallId
+    arguments: str | Json | None = None
+    call_id: CallId | None = None
+    output: TextContent = None
+    error: Any = None
+
+
+class McpApprovalResponseBody(msgspec.Struct):
+    approval_request_id: Name
+    approve: bool
+    reason: Annotated[str, Meta(max_length=LONGEST_REASON)] | None = None
+
+
 class FunctionBody(msgspec.Struct):
     name: ToolName
     description: str | None = None

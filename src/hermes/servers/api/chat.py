@@ -165,9 +165,7 @@ class ChatRoutes:
                 state = await self._requests.state_of(event_id) or state
             attempt.event_id = event_id
             names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
-            return await self._follow(
-                request, asked, Following(handle, names, attempt, state, is_late=not is_reopened)
-            )
+            return await self._follow(request, asked, Following(handle, names, attempt, state, is_late=not is_reopened))
 
     # Following a turn
 
@@ -235,9 +233,7 @@ class ChatRoutes:
         state = await self._requests.state_of(handle.event_id)
         return result if state is None else await self._gateway.db.read(read_result, state)
 
-    async def _question(
-        self, request: web.Request, asked: ChatRequest, turn: Following, turn_id: str
-    ) -> web.Response:
+    async def _question(self, request: web.Request, asked: ChatRequest, turn: Following, turn_id: str) -> web.Response:
         """The question as the answer: no client asks again after a 200, and people read it where they wrote."""
         text, extras = await self._question_text(request, asked, turn_id)
         result = TurnResult(turn_id, "done", text)

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-
 NO_RETRY = {"x-should-retry": "false"}
 """For answers after which work was done or waits: SDKs would send the request again."""
 

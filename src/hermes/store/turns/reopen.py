@@ -37,9 +37,7 @@ def reopen(tx: Tx, event_id: str, *, now: float) -> bool:
     )
     if not is_free:
         return False
-    tx.run(
-        "UPDATE turns SET state = 'running', attempts = 0, ended_at = NULL, reason = '' WHERE id = :id", id=turn.id
-    )
+    tx.run("UPDATE turns SET state = 'running', attempts = 0, ended_at = NULL, reason = '' WHERE id = :id", id=turn.id)
     tx.run(
         "UPDATE inbox SET state = 'taken', reason = '', settled_at = NULL WHERE id = :id AND turn_id = :turn_id",
         id=event_id,
