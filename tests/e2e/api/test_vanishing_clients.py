@@ -91,7 +91,8 @@ async def test_a_client_that_vanishes_after_any_event_leaves_a_final_state(
             does_some_work(model)
             await read_events(api, f"POST {path}", body, most)
             state = await ended(api)
-            assert state.status == "completed", most
+            stops = ("cancelled",) if path == "/v1/chat/completions" else ()  # leaving that stream stops its turn
+            assert state.status in ("completed", *stops), most
             if path == "/v1/responses":
                 assert await settled(api, state.row.id.removeprefix("ev_")) == "completed", most
 

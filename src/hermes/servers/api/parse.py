@@ -156,15 +156,19 @@ def check_results(messages: Sequence[ChatMessage], param: str = "messages", know
     ``known`` are calls of the session before. The result of a call that has one already is left out of the prompt:
     clients answer calls that the gateway ran itself, and send results twice.
     """
-    calls = set(known)
+    calls: set[str] = set()
+    answered = set(known)
     for message in messages:
-        if message.role is Role.TOOL and message.tool_call_id not in calls:
+        if message.role is Role.TOOL and message.tool_call_id not in (calls | answered):
             text = (
                 f"There is no call {one_line(message.tool_call_id, 60)!r} that waits for this result. Send the message "
                 "with the call before it, or go on in the session that made the call."
             )
             raise bad_request(text, code="invalid_tool_result", param=param)
-        calls.update(call.id for call in message.tool_calls)
+        if message.role is Role.TOOL:
+            answered.add(message.tool_call_id)
+        else:
+            calls = {call.id for call in message.tool_calls}
 
 
 def known_calls(messages: Sequence[ChatMessage]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import field
 
 import orjson
 from aiohttp import web
@@ -17,7 +18,7 @@ from hermes.servers.api.context import CALLER, ApiParts, SessionNames
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import REPLAYED, Attempt
 from hermes.servers.api.responses import shapes
-from hermes.servers.api.responses.events import ResponseEvents
+from hermes.servers.api.responses.events import Approvals, ResponseEvents
 from hermes.servers.api.responses.feeds import ResponseFeed, ResponseFeeds
 from hermes.servers.api.responses.finalizer import (
     OpenResponse,
@@ -53,6 +54,7 @@ class Answering:
     text: str = ""
     state: RequestState | None = None
     is_replay: bool = False
+    approvals: Approvals = field(default_factory=dict)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -155,7 +157,7 @@ class ResponseAnswers:
         self, request: web.Request, stream: EventStream, answering: Answering, feed: ResponseFeed | None
     ) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
-        events = ResponseEvents(answering.response, is_late=answering.state is not None)
+        events = ResponseEvents(answering.response, is_late=answering.state is not None, approvals=answering.approvals)
         response_id = answering.response["id"]
         try:
             with self.calls.waiting():

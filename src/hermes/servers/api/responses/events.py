@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hermes.core.messages import Json, ToolCall
@@ -12,6 +13,10 @@ from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.request import approval_id_of
 from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted, TurnEvent, TurnStarted
 
+Approvals = Mapping[str, str]
+"""The questions that were answered for calls, by the calls' ids."""
+
+NONE: Approvals = {}
 GOOD_OUTCOMES = frozenset({"ok", "asked"})
 LAST_EVENT = {
     "completed": "response.completed",
@@ -25,9 +30,10 @@ class ResponseEvents:
     """One stream. ``output`` holds the items told so far, each at the index it was told with.
 
     ``is_late``: whoever follows came in the middle of the turn. What the model writes then is told when it is whole.
+    ``approvals`` are those that the request answered.
     """
 
-    def __init__(self, response: Json, *, is_late: bool = False, first: int = 0) -> None:
+    def __init__(self, response: Json, *, is_late: bool = False, first: int = 0, approvals: Approvals = NONE) -> None:
         self._response = response
         self._ids = shapes.ItemIds(response["id"])
         self._sequence = first
@@ -36,6 +42,7 @@ class ResponseEvents:
         self._running: dict[str, tuple[int, ToolCall]] = {}  # calls of the gateway: index and call
         self._has_function_items = shapes.has_function_items(response)
         self._is_late = is_late
+        self._approvals = approvals
         self._messages = 0
         self.output: list[Json] = []
 
@@ -169,6 +176,8 @@ class ResponseEvents:
         if ended.id not in self._running:
             return
         index, call = self._running.pop(ended.id)
+        if not outcome.approval_id and ended.id in self._approvals:
+            outcome = replace(outcome, approval_id=self._approvals[ended.id])
         item = shapes.mcp_call_item(self.output[index]["id"], call, outcome)
         self.output[index] = item
         kind = "failed" if outcome.is_error else "completed"

@@ -8,7 +8,7 @@ branch, in a session of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -243,7 +243,7 @@ class ResponseRoutes:
             if joined is None:
                 message = "Answered. The question was asked in a chat, where the answer of its turn goes."
                 raise ApiError(409, message, code="answered_elsewhere", kind="conflict_error", headers=NO_RETRY)
-            return await self._go_on(request, asked, given[-1][0], joined[0], attempt)
+            return await self._go_on(request, asked, [seen for seen, _ in given], joined[0], attempt)
 
     async def _decide(self, caller: Caller, seen: Seen, decision: Decision, *, is_new: bool) -> None:
         state = ApprovalState.ALLOWED if decision.allow else ApprovalState.DENIED
@@ -256,12 +256,21 @@ class ResponseRoutes:
             raise
 
     async def _go_on(
-        self, request: web.Request, asked: ResponseRequest, seen: Seen, handle: RequestHandle, attempt: Attempt
+        self,
+        request: web.Request,
+        asked: ResponseRequest,
+        answered: Sequence[Seen],
+        handle: RequestHandle,
+        attempt: Attempt,
     ) -> web.StreamResponse:
         """A response of its own for the rest of a turn whose question was answered."""
+        seen = answered[-1]
         state = await self._requests.state_of(seen.event_id)
         assert state is not None  # noqa: S101 - it was joined
-        call = await self._gateway.db.read(tool_calls.get, seen.approval.tool_call_id)
+        calls = [await self._gateway.db.read(tool_calls.get, one.approval.tool_call_id) for one in answered]
+        approvals = {
+            call.call_id: one.approval.id for call, one in zip(calls, answered, strict=True) if call is not None
+        }
         names = replace(
             session_names(request),
             session_id=SessionKey.parse(state.row.lane).chat,
@@ -269,7 +278,7 @@ class ResponseRoutes:
         )
         response_id = new_id("resp")
         response = self._new(asked, names, response_id)
-        response["hermes"]["continues"] = call.call_id if call is not None else ""
+        response["hermes"]["continues"] = next(reversed(approvals), "")
         attempt.event_id, attempt.is_answering = seen.event_id, True
         has_ended = state.status in results.FINAL_STATUS and not handle.has_events
         with self._finalizer.holding(response_id, seen.event_id) as hold:
@@ -284,6 +293,7 @@ class ResponseRoutes:
                 asked.is_background,
                 text_of(asked),
                 state if has_ended or state.pending else None,
+                approvals=approvals,
             )
             return await self._respond(request, asked, answering)
 

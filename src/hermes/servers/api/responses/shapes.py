@@ -39,7 +39,7 @@ FUNCTION_ITEMS = "function_call"
 
 
 def has_function_items(response: Json) -> bool:
-    return bool(response["hermes"].get("tool_items") == FUNCTION_ITEMS)
+    return bool(response.get("hermes", {}).get("tool_items") == FUNCTION_ITEMS)
 
 
 # The response
