@@ -89,10 +89,11 @@ class Following:
     attempt: Attempt
     state: RequestState | None = None
     is_late: bool = False
+    is_replay: bool = False
 
     @property
     def headers(self) -> dict[str, str]:
-        replayed = {REPLAYED: "true"} if self.state is not None else {}
+        replayed = {REPLAYED: "true"} if self.is_replay else {}
         return {**self.names.headers(), **replayed}
 
 
@@ -165,7 +166,9 @@ class ChatRoutes:
                 state = await self._requests.state_of(event_id) or state
             attempt.event_id = event_id
             names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
-            return await self._follow(request, asked, Following(handle, names, attempt, state, is_late=not is_reopened))
+            return await self._follow(
+                request, asked, Following(handle, names, attempt, state, is_late=not is_reopened, is_replay=True)
+            )
 
     # Following a turn
 
@@ -291,7 +294,7 @@ class ChatRoutes:
         if state is not None and state.status in results.FINAL_STATUS:
             await telling.end(await self._gateway.db.read(read_result, state))
             return
-        if state is not None and state.pending and not turn.attempt.is_answering:
+        if state is not None and state.pending:
             asked_at, extras = await self._show_question(request, asked, telling, state.row.turn_id)
         clock = asyncio.get_running_loop().time
         async for event in follow(handle, keep_alive_seconds=min(self._keep_alive_seconds, max(wait, 0.01))):
@@ -348,9 +351,9 @@ class ChatRoutes:
             state = await self._requests.state_of(seen.event_id) or state
             names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
             with self._attempts.attempt(request, await attempt_name(request)) as attempt:
-                attempt.is_answering, attempt.event_id = True, seen.event_id
+                attempt.event_id = seen.event_id
                 has_ended = state.status in results.FINAL_STATUS and not handle.has_events
-                turn = Following(handle, names, attempt, state if has_ended else None)
+                turn = Following(handle, names, attempt, state if has_ended or state.pending else None)
                 return await self._follow(request, asked, turn)
 
     async def _say(self, request: web.Request, asked: ChatRequest, text: str) -> web.StreamResponse:

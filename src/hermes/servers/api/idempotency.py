@@ -160,7 +160,6 @@ class Attempt:
     event_id: str = ""
     is_broken: bool = False
     is_delivered: bool = False
-    is_answering: bool = False  # it answers a question of the turn, so that one is not shown again
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ class ResponseRoutes:
                     return None
                 if stored is not None:
                     await self._finalizer.reopen(stored.id)
+                    stored = await self._finalizer.load(stored.id)
                 state = await self._requests.state_of(event_id) or state
             attempt.event_id = event_id
             if stored is not None:
@@ -279,7 +280,7 @@ class ResponseRoutes:
         response_id = new_id("resp")
         response = self._new(asked, names, response_id)
         response["hermes"]["continues"] = next(reversed(approvals), "")
-        attempt.event_id, attempt.is_answering = seen.event_id, True
+        attempt.event_id = seen.event_id
         has_ended = state.status in results.FINAL_STATUS and not handle.has_events
         with self._finalizer.holding(response_id, seen.event_id) as hold:
             if asked.is_stored:
