@@ -55,10 +55,17 @@ class Answering:
     state: RequestState | None = None
     is_replay: bool = False
     approvals: Approvals = field(default_factory=dict)
+    takes_requests: bool = True
+    """False for a client that breaks at an `mcp_approval_request`: it gets the question as a message."""
 
     @property
     def headers(self) -> dict[str, str]:
         return {**self.names.headers(), **({REPLAYED: "true"} if self.is_replay else {})}
+
+
+def takes_requests(request: web.Request, asked: ResponseRequest) -> bool:
+    """The Agents SDK ends with an error at a request of an MCP server that its tools do not name."""
+    return asked.declares_us or not request.headers.get("User-Agent", "").startswith("Agents/")
 
 
 def text_of(asked: ResponseRequest) -> str:

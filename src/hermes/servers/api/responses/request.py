@@ -75,6 +75,8 @@ class ResponseRequest:
     goes_on: bool = False
     """The request only answers questions: their turn goes on."""
     has_function_items: bool = False
+    declares_us: bool = False
+    """Its tools name the gateway as an MCP server, so it knows what an `mcp_approval_request` is."""
 
     def without_our_calls(self) -> ResponseRequest:
         """For a session that has these calls in its own transcript."""
@@ -96,7 +98,9 @@ class ResponseRequest:
 
 def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS, *, tool_items: str = "") -> ResponseRequest:
     """Everything is looked at before anything is stored. ``tool_items`` is the shape of the gateway's own calls."""
-    if isinstance(tools := body.get("tools"), list):
+    tools = body.get("tools")
+    declares_us = isinstance(tools, list) and any(_is_ours(tool) for tool in tools)
+    if declares_us:
         body = {**body, "tools": [tool for tool in tools if not _is_ours(tool)]}
     if body.get("prompt") is not None:  # what would change the answer and is not done here is never left out in silence
         message = "Prompt templates are not kept here; send instructions and input."
@@ -126,6 +130,7 @@ def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS, *, tool_items:
         our_calls=said.our_calls,
         goes_on=said.ends_with_answer,
         has_function_items=tool_items == "function_call",
+        declares_us=declares_us,
     )
     _check_together(asked)
     return asked

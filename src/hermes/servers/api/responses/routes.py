@@ -40,7 +40,7 @@ from hermes.servers.api.errors import NO_RETRY, ApiError, bad_request, not_found
 from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, key_reused
 from hermes.servers.api.responses import shapes
-from hermes.servers.api.responses.answers import Answering, ResponseAnswers, text_of, with_headers
+from hermes.servers.api.responses.answers import Answering, ResponseAnswers, takes_requests, text_of, with_headers
 from hermes.servers.api.responses.chains import read_tail, read_up_to
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
 from hermes.servers.api.responses.references import with_items
@@ -200,7 +200,16 @@ class ResponseRoutes:
                 response = {**response, "status": "in_progress", "output": []}
             with self._finalizer.holding(new_id("resp"), event_id) as hold:
                 answering = Answering(
-                    names, response, hold, handle, attempt, asked.is_background, text_of(asked), state, is_replay=True
+                    names,
+                    response,
+                    hold,
+                    handle,
+                    attempt,
+                    asked.is_background,
+                    text_of(asked),
+                    state,
+                    is_replay=True,
+                    takes_requests=takes_requests(request, asked),
                 )
                 return await self._respond(request, asked, answering)
 
@@ -295,6 +304,7 @@ class ResponseRoutes:
                 text_of(asked),
                 state if has_ended or state.pending else None,
                 approvals=approvals,
+                takes_requests=takes_requests(request, asked),
             )
             return await self._respond(request, asked, answering)
 
@@ -336,7 +346,16 @@ class ResponseRoutes:
         async with self._requests.ask(
             ask, key=key, event_id=hold.event_id, role=caller.role, attempt=attempt.name
         ) as handle:
-            yield Answering(place.names, response, hold, handle, attempt, asked.is_background, text_of(asked))
+            yield Answering(
+                place.names,
+                response,
+                hold,
+                handle,
+                attempt,
+                asked.is_background,
+                text_of(asked),
+                takes_requests=takes_requests(request, asked),
+            )
 
     async def _put(
         self, response: Json, asked: ResponseRequest, place: Continuation, caller: Caller, hold: OpenResponse
