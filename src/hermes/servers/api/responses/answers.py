@@ -130,7 +130,8 @@ class ResponseAnswers:
             text = ""  # whoever asked for a form reads every message as the answer
         state = await self._requests.state_of(answering.hold.event_id)
         usage = stored_usage(state.turn) if state is not None and state.turn is not None else Usage()
-        told = list(events.ask([question_item(question) for question in questions], text))
+        items = [question_item(question) for question in questions] if answering.takes_requests else []
+        told = list(events.ask(items, text))
         body = {
             **answering.response,
             "status": "completed",
