@@ -193,6 +193,15 @@ class ResponseRequestBody(msgspec.Struct):
     user: Label | None = None
 
 
+class ConversationBody(msgspec.Struct):
+    metadata: Metadata | None = None
+    items: Annotated[list[Json], _as("ConversationItems")] | None = None
+
+
+class ConversationItemsBody(msgspec.Struct):
+    items: Annotated[list[Json], _as("ConversationItems")]
+
+
 class SessionChatRequestBody(msgspec.Struct):
     input: RunInput
     conversation_history: Annotated[list[Any], _as("Messages")] | None = None

@@ -97,3 +97,10 @@ def read_up_to(tx: Tx, previous: StoredResponse) -> list[ChatMessage]:
     )
     found = (codec.read_chat(body) for body in reversed(bodies))
     return [message for message in found if message is not None]
+
+
+def read_lines(tx: Tx, newest: StoredResponse) -> list[ChatMessage]:
+    """All lines of the session of a response that count, the oldest first."""
+    row = inbox.get(tx, newest.event_id)
+    session_id = tx.value("SELECT session_id FROM lanes WHERE key = :lane", lane=row.lane) if row is not None else None
+    return transcripts.history(tx, str(session_id)) if session_id else []

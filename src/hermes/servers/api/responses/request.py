@@ -90,14 +90,22 @@ class ResponseRequest:
         )
         return replace(self, said=replace(self.said, messages=kept or self.said.messages))
 
+    def without_input(self) -> ResponseRequest:
+        return replace(self, said=Conversation("", ()))
+
     def with_system(self, *texts: str) -> ResponseRequest:
         """System words of a chain stand beside this request's own instructions."""
         whole = "\n\n".join(text for text in (self.options.instructions, *texts) if text)
         return replace(self, options=replace(self.options, instructions=whole))
 
 
-def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS, *, tool_items: str = "") -> ResponseRequest:
-    """Everything is looked at before anything is stored. ``tool_items`` is the shape of the gateway's own calls."""
+def parse_request(
+    body: Json, limits: InputLimits = INPUT_LIMITS, *, tool_items: str = "", is_whole: bool = True
+) -> ResponseRequest:
+    """Everything is looked at before anything is stored. ``tool_items`` is the shape of the gateway's own calls.
+
+    ``is_whole`` False: the input need not end with something to answer.
+    """
     tools = body.get("tools")
     declares_us = isinstance(tools, list) and any(_is_ours(tool) for tool in tools)
     if declares_us:
@@ -115,7 +123,7 @@ def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS, *, tool_items:
         max_tokens=sent.max_output_tokens,
         form=response_format.read_text_format(sent.text, limits),
     )
-    said = read_items(sent.input, limits)
+    said = read_items(sent.input, limits, is_whole=is_whole)
     asked = ResponseRequest(
         said.talk,
         _read_items(sent.conversation_history or [], "conversation_history", limits).talk,
@@ -203,11 +211,16 @@ def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Conversation:
     return read_items(value, limits).talk
 
 
-def read_items(value: Any, limits: InputLimits = INPUT_LIMITS) -> InputRead:
+def read_history(items: list[Json], limits: InputLimits = INPUT_LIMITS, param: str = "items") -> Conversation:
+    """Items that stand before an input."""
+    return _read_items(items, param, limits).talk
+
+
+def read_items(value: Any, limits: InputLimits = INPUT_LIMITS, *, is_whole: bool = True) -> InputRead:
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     read = _read_items(value, "input", limits)
-    if not read.ends_with_answer:
+    if is_whole and not read.ends_with_answer:
         parse.check_turn(read.talk.messages, "input")
     return read
 

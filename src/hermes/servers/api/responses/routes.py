@@ -41,10 +41,13 @@ from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, key_reused
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.answers import Answering, ResponseAnswers, takes_requests, text_of, with_headers
-from hermes.servers.api.responses.chains import read_tail, read_up_to
+from hermes.servers.api.responses.chains import read_lines, read_tail, read_up_to
+from hermes.servers.api.responses.conversations import ConversationRoutes
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
+from hermes.servers.api.responses.paging import page_of
 from hermes.servers.api.responses.references import with_items
-from hermes.servers.api.responses.request import ResponseRequest, check_results, parse_request
+from hermes.servers.api.responses.request import ResponseRequest, check_results, parse_request, read_history
+from hermes.servers.api.responses.tokens import TokenRoutes
 from hermes.servers.api.security import refuse_tools
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
@@ -52,13 +55,12 @@ from hermes.services.gateway import Gateway
 from hermes.services.requests.legs import with_steps
 from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
+from hermes.store.api import conversations
 from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.api.responses import NewResponse, StoredResponse
 from hermes.store.ids import new_id
 from hermes.store.turns import tool_calls
 
-MOST_LISTED = 100
-DEFAULT_LISTED = 20
 TOOL_ITEMS_HEADER = "X-Hermes-Tool-Items"
 TRIES_TO_STOP = 20
 STOP_PAUSE_SECONDS = 0.05
@@ -74,11 +76,15 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention 
         app[KEEPER] = finalizer
         app.cleanup_ctx.append(finalizer.running)
         app.on_shutdown.append(handlers.answers.calls.end)
+        counting = TokenRoutes(parts, handlers.chain_of, limits)
         app.router.add_post("/v1/responses", handlers.create)
+        app.router.add_post("/v1/responses/input_tokens", counting.count)
+        app.router.add_post("/v1/responses/compact", counting.compact)
         app.router.add_get("/v1/responses/{id}", handlers.show)
         app.router.add_delete("/v1/responses/{id}", handlers.delete)
         app.router.add_get("/v1/responses/{id}/input_items", handlers.show_input)
         app.router.add_post("/v1/responses/{id}/cancel", handlers.cancel)
+        ConversationRoutes(parts, finalizer, limits).add(app)
 
     return add
 
@@ -327,7 +333,12 @@ class ResponseRoutes:
         """Store the response and ask for it. Everything that can be refused has been refused before."""
         caller = request[CALLER]
         async with self._one_name_at_a_time(asked):
+            waiting = await self._waiting_items(caller, asked)
             place, asked = await self._place(request, asked, hold)
+            if waiting:
+                said = read_history(waiting, self._limits)
+                standing = "\n\n".join(text for text in (place.standing, said.instructions) if text)
+                place = replace(place, before=(*place.before, *said.messages), standing=standing)
             if asked.options.format is not None:
                 await response_format.check_model(
                     self._gateway, place.names.key, asked.options, response_format.RESPONSE_PARAM
@@ -346,6 +357,9 @@ class ResponseRoutes:
         async with self._requests.ask(
             ask, key=key, event_id=hold.event_id, role=caller.role, attempt=attempt.name
         ) as handle:
+            if waiting:
+                db = await self._finalizer.db()
+                await db.write(conversations.take_items, caller.sender_id, asked.conversation, len(waiting))
             yield Answering(
                 place.names,
                 response,
@@ -356,6 +370,14 @@ class ResponseRoutes:
                 text_of(asked),
                 takes_requests=takes_requests(request, asked),
             )
+
+    async def _waiting_items(self, caller: Caller, asked: ResponseRequest) -> list[Json]:
+        """Items that were added to the conversation since its last response."""
+        if not asked.conversation:
+            return []
+        db = await self._finalizer.db()
+        made = await db.read(conversations.get, caller.sender_id, asked.conversation)
+        return made.items if made is not None else []
 
     async def _put(
         self, response: Json, asked: ResponseRequest, place: Continuation, caller: Caller, hold: OpenResponse
@@ -420,6 +442,12 @@ class ResponseRoutes:
             raise _no_previous(asked.previous, "It was deleted, is older than is kept, or was not stored")
         return stored
 
+    async def chain_of(self, caller: Caller, asked: ResponseRequest) -> list[ChatMessage]:
+        """What stands before the input of a request, for whoever counts or shortens it."""
+        previous = await self._previous(caller, asked)
+        lines = await self._gateway.db.read(read_lines, previous) if previous is not None else []
+        return [*lines, *asked.history.messages]
+
     async def _seen_by(self, caller: Caller, response_id: str) -> StoredResponse | None:
         stored = await self._finalizer.load(response_id)
         return stored if stored is not None and _is_visible(stored, caller) else None
@@ -461,7 +489,7 @@ class ResponseRoutes:
                 return await self.answers.replay(request, answering, starting_after)
 
     async def show_input(self, request: web.Request) -> web.Response:
-        limit, order, after = _page_of(request)
+        limit, order, after = page_of(request)
         stored = await self._find(request, Action.READ_ALL)
         row = await self._gateway.db.read(inbox.get, stored.event_id)
         messages = codec.load_request(row.body).messages[-stored.inputs :] if row is not None else ()
@@ -546,12 +574,3 @@ def _starting_after(request: web.Request) -> int:
         message = "starting_after is the sequence_number of the last event that was read."
         raise bad_request(message, code="invalid_value", param="starting_after")
     return int(given)
-
-
-def _page_of(request: web.Request) -> tuple[int, str, str]:
-    given, order = request.query.get("limit", str(DEFAULT_LISTED)), request.query.get("order", "desc")
-    if not (given.isascii() and given.isdigit() and len(given) < 9 and 1 <= int(given) <= MOST_LISTED):
-        raise bad_request(f"limit is a number from 1 to {MOST_LISTED}.", code="invalid_value", param="limit")
-    if order not in ("asc", "desc"):
-        raise bad_request("order is asc or desc.", code="invalid_value", param="order")
-    return int(given), order, request.query.get("after", "")
