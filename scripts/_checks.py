@@ -51,8 +51,8 @@ SECOND = Suite(
     PARALLEL,
 )
 BESIDE = Suite(
-    "unit, contract, integration, redteam, e2e",
-    ("tests/e2e", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
+    "unit, contract, integration, redteam, clients, e2e",
+    ("tests/e2e", "tests/clients", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
     PARALLEL,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))

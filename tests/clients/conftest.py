@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Client:
     async def turn_of(self, text: str) -> str:
         """The state of the newest turn that was asked this, once it has ended."""
         async with asyncio.timeout(20):
-            while (state := await self.api.gateway.db.read(_state, text)) in ("running", "waiting"):
+            while (state := await self.api.gateway.db.read(_state, text)) in ("running", "waiting"):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         return state
 
@@ -94,6 +94,3 @@ async def client(start: Start, model: FakeModel, tmp_path: Path) -> AsyncIterato
     async with served(start) as api:
         key = (await api.new_key("clients", "owner"))["Authorization"].removeprefix("Bearer ")
         yield Client(api, model, tmp_path, key)
-
-
-RunClient = Callable[..., Awaitable[dict[str, Any]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pwd
 import sys
 import tempfile
 from pathlib import Path
@@ -42,7 +43,7 @@ async def python_with(package: str, *, is_long: bool) -> Path:
 async def run(command: list[str], environ: dict[str, str], seconds: float) -> tuple[int, str]:
     """Its exit code and what it printed. pip finds its settings in the home of whoever runs the tests."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "REQUESTS_"))}
-    home = os.path.expanduser(f"~{_user()}")
+    home = pwd.getpwuid(os.getuid()).pw_dir
     process = await asyncio.create_subprocess_exec(
         *command,
         env={"PATH": os.environ["PATH"], "HOME": home, **kept, **environ},
@@ -57,9 +58,3 @@ async def run(command: list[str], environ: dict[str, str], seconds: float) -> tu
         await process.wait()
         return 1, f"took more than {seconds:.0f} s"
     return process.returncode or 0, words.decode(errors="replace")
-
-
-def _user() -> str:
-    import pwd  # noqa: PLC0415 - absent on systems where these tests cannot run
-
-    return pwd.getpwuid(os.getuid()).pw_name

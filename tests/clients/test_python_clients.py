@@ -24,8 +24,16 @@ async def test_openai(client: Client) -> None:
     assert said["weather_calls"] == 3
     assert await client.turn_of("slow chat") == "stopped"
     assert client.effects() == sorted(
-        ["fine chat", "both chat", "broken chat", "danger chat", "fine stream"]
-        + ["both response", "danger response", "broken response"]
+        [
+            "fine chat",
+            "both chat",
+            "broken chat",
+            "danger chat",
+            "fine stream",
+            "both response",
+            "danger response",
+            "broken response",
+        ]
     )
 
 
@@ -41,8 +49,15 @@ async def test_openai_agents(client: Client) -> None:
     assert said["weather_calls"] == 3
     assert await client.turn_of("slow agents") == "done"  # a stored response goes on
     assert client.effects() == sorted(
-        ["fine agents", "fine agents too", "both agents", "both unstored"]
-        + ["danger agents", "danger typed", "broken agents"]
+        [
+            "fine agents",
+            "fine agents too",
+            "both agents",
+            "both unstored",
+            "danger agents",
+            "danger typed",
+            "broken agents",
+        ]
     )
 
 
@@ -58,8 +73,15 @@ async def test_pydantic_ai(client: Client) -> None:
     assert said["weather_calls"] == 3
     assert await client.turn_of("slow model") == "stopped"
     assert client.effects() == sorted(
-        ["fine stream", "fine response", "both response", "both chat"]
-        + ["danger model", "broken response", "broken chat"]
+        [
+            "fine stream",
+            "fine response",
+            "both response",
+            "both chat",
+            "danger model",
+            "broken response",
+            "broken chat",
+        ]
     )
 
 
@@ -76,8 +98,16 @@ async def test_langchain_openai(client: Client) -> None:
     assert said["weather_calls"] == 3
     assert await client.turn_of("slow chat") == "stopped"
     assert client.effects() == sorted(
-        ["fine stream", "fine response", "both response", "both chat"]
-        + ["danger response", "danger chat", "broken response", "broken chat"]
+        [
+            "fine stream",
+            "fine response",
+            "both response",
+            "both chat",
+            "danger response",
+            "danger chat",
+            "broken response",
+            "broken chat",
+        ]
     )
 
 

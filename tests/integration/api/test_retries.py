@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.store.db import Tx
-from tests.fakes.model import FakeModel, Refusal, calls_tools
+from tests.fakes.model import FakeModel, Refusal, ToolUse, calls_tools
 from tests.fakes.tools import REVEALED
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start, crash
@@ -197,7 +197,8 @@ WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters":
 async def test_steps_of_the_gateway_stay_in_the_next_leg_of_a_chat(
     start: Start, model: FakeModel, tmp_path: Path, is_mixed: bool
 ) -> None:
-    ours, theirs = ("reveal", {"text": "deployed"}), ("get_weather", {})
+    ours: ToolUse = ("reveal", {"text": "deployed"})
+    theirs: ToolUse = ("get_weather", {})
     model.script([calls_tools(ours, theirs)] if is_mixed else [calls_tools(ours), calls_tools(theirs)])
     body: dict[str, Any] = {**BODIES[CHAT], "tools": [WEATHER]}
     async with served(start) as api, asyncio.timeout(30):

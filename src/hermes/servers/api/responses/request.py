@@ -107,9 +107,9 @@ def parse_request(
     ``is_whole`` False: the input need not end with something to answer.
     """
     tools = body.get("tools")
-    declares_us = isinstance(tools, list) and any(_is_ours(tool) for tool in tools)
-    if declares_us:
-        body = {**body, "tools": [tool for tool in tools if not _is_ours(tool)]}
+    others = [tool for tool in tools if not _is_ours(tool)] if isinstance(tools, list) else tools
+    declares_us = others != tools
+    body = {**body, "tools": others} if declares_us else body
     if body.get("prompt") is not None:  # what would change the answer and is not done here is never left out in silence
         message = "Prompt templates are not kept here; send instructions and input."
         raise bad_request(message, code="unsupported_parameter", param="prompt")
