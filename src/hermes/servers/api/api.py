@@ -28,7 +28,7 @@ from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import RateLimits, WrongKeys
 from hermes.servers.api.metrics import Metrics
-from hermes.servers.api.responses import routes
+from hermes.servers.api.responses import places, routes
 from hermes.servers.app import Handler, RouteAdder, make_app
 
 PUBLIC = frozenset({"/health"})
@@ -68,7 +68,7 @@ def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
     """Runs can go on from a response, so they are told how one is found."""
 
     def add(app: web.Application) -> None:
-        runs.routes(parts, limits, partial(routes.place_of, app[routes.KEEPER], parts.gateway))(app)
+        runs.routes(parts, limits, partial(places.place_of, app[routes.KEEPER], parts.gateway))(app)
 
     return add
 

@@ -17,9 +17,8 @@ from typing import Any
 from aiohttp import web
 
 from hermes.core.approval import ApprovalState
-from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
-from hermes.core.messages import ChatMessage, Json, Role
+from hermes.core.messages import Json, Role
 from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
@@ -41,18 +40,15 @@ from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, key_reused
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.answers import Answering, ResponseAnswers, takes_requests, text_of, with_headers
-from hermes.servers.api.responses.chains import read_lines, read_tail, read_up_to
 from hermes.servers.api.responses.conversations import ConversationRoutes
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
 from hermes.servers.api.responses.paging import page_of
+from hermes.servers.api.responses.places import Continuation, ResponsePlaces, is_visible
 from hermes.servers.api.responses.references import with_items
-from hermes.servers.api.responses.request import ResponseRequest, check_results, parse_request, read_history
+from hermes.servers.api.responses.request import ResponseRequest, parse_request, read_history
 from hermes.servers.api.responses.tokens import TokenRoutes
 from hermes.servers.api.security import refuse_tools
-from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.gateway import Gateway
-from hermes.services.requests.legs import with_steps
 from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
 from hermes.store.api import conversations
@@ -76,7 +72,7 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention 
         app[KEEPER] = finalizer
         app.cleanup_ctx.append(finalizer.running)
         app.on_shutdown.append(handlers.answers.calls.end)
-        counting = TokenRoutes(parts, handlers.chain_of, limits)
+        counting = TokenRoutes(parts, handlers.places.chain_of, limits)
         app.router.add_post("/v1/responses", handlers.create)
         app.router.add_post("/v1/responses/input_tokens", counting.count)
         app.router.add_post("/v1/responses/compact", counting.compact)
@@ -89,17 +85,6 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention 
     return add
 
 
-async def place_of(
-    finalizer: ResponseFinalizer, gateway: Gateway, response_id: str, caller: Caller
-) -> SessionKey | None:
-    """Where a response was answered; None where this caller has none of that id, or its session was deleted."""
-    stored = await finalizer.load(response_id)
-    if stored is None or not _is_visible(stored, caller):
-        return None
-    tail = await gateway.db.read(read_tail, stored, SessionNames(stored.session_id, True, person=caller.person).key)
-    return None if tail.is_lost else tail.key
-
-
 def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
     """The same JSON, with secrets of ours hidden in its texts: what a client sends along is not kept."""
     if isinstance(value, str):
@@ -107,15 +92,6 @@ def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {key: without_secrets(inner, hide) for key, inner in value.items()}
     return [without_secrets(inner, hide) for inner in value] if isinstance(value, list) else value
-
-
-@dataclass(frozen=True, slots=True)
-class Continuation:
-    """Where a request goes on: its session, what stands before its input there, and the chain's system words."""
-
-    names: SessionNames
-    before: tuple[ChatMessage, ...] = ()
-    standing: str = ""
 
 
 class ResponseRoutes:
@@ -126,12 +102,13 @@ class ResponseRoutes:
         self._finalizer = finalizer
         self._limits = limits
         self._naming = asyncio.Lock()
+        self.places = ResponsePlaces(parts.gateway, finalizer)
         self._attempts = Attempts(parts.gateway.requests, parts.gateway.clock)
         self.answers = ResponseAnswers(parts, finalizer)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await parse.read_body(request, self._limits)
-        body = await with_items(body, partial(self._seen_by, request[CALLER]))
+        body = await with_items(body, partial(self.places.seen_by, request[CALLER]))
         reading = partial(parse_request, tool_items=_tool_items(request))
         asked = await parse.apart(request, reading, body, self._limits)
         name = await attempt_name(request)
@@ -334,7 +311,7 @@ class ResponseRoutes:
         caller = request[CALLER]
         async with self._one_name_at_a_time(asked):
             waiting = await self._waiting_items(caller, asked)
-            place, asked = await self._place(request, asked, hold)
+            place, asked = await self.places.place(request, asked, hold)
             if waiting:
                 said = read_history(waiting, self._limits)
                 standing = "\n\n".join(text for text in (place.standing, said.instructions) if text)
@@ -403,71 +380,6 @@ class ResponseRoutes:
         async with self._naming:
             yield
 
-    # Where a request goes on
-
-    async def _place(
-        self, request: web.Request, asked: ResponseRequest, hold: OpenResponse
-    ) -> tuple[Continuation, ResponseRequest]:
-        """Where the request goes on, and its input without what is stored there already."""
-        previous = await self._previous(request[CALLER], asked)
-        if previous is None:
-            return await self._beginning(request, asked)
-        asked = asked.without_our_calls()
-        names = session_names(request, session_id=previous.session_id)
-        is_said = SESSION_ID_HEADER in request.headers
-        if names.session_id != previous.session_id:
-            message = f"That response belongs to another session than {SESSION_ID_HEADER} names: leave the header out."
-            raise bad_request(message, code="session_mismatch", param=SESSION_ID_HEADER)
-        standing = "\n\n".join(text for text in (previous.standing, asked.said.instructions) if text)
-        answers_calls = asked.said.messages[0].role is Role.TOOL
-        tail = await self._gateway.db.read(read_tail, previous, names.key, with_lines=answers_calls)
-        if tail.is_lost and not asked.conversation:
-            raise _no_previous(asked.previous, "Its session was deleted")
-        is_newest = tail.is_newest and not self._finalizer.is_taken(previous.session_id, previous.event_id)
-        if is_newest or tail.is_open or is_said or asked.conversation:
-            hold.session_id = names.session_id
-            _check_results_follow(tail.messages, asked)
-            return Continuation(replace(names, person=tail.key.person), (), standing), asked
-        branch = tuple(await self._gateway.db.read(read_up_to, previous))
-        _check_results_follow(branch, asked)
-        return Continuation(replace(names, session_id=new_id("s")), branch, standing), asked
-
-    async def _previous(self, caller: Caller, asked: ResponseRequest) -> StoredResponse | None:
-        if asked.conversation:
-            return await self._finalizer.newest_of(caller.sender_id, asked.conversation)
-        if not asked.previous:
-            return None
-        stored = await self._seen_by(caller, asked.previous)
-        if stored is None:
-            raise _no_previous(asked.previous, "It was deleted, is older than is kept, or was not stored")
-        return stored
-
-    async def chain_of(self, caller: Caller, asked: ResponseRequest) -> list[ChatMessage]:
-        """What stands before the input of a request, for whoever counts or shortens it."""
-        previous = await self._previous(caller, asked)
-        lines = await self._gateway.db.read(read_lines, previous) if previous is not None else []
-        return [*lines, *asked.history.messages]
-
-    async def _seen_by(self, caller: Caller, response_id: str) -> StoredResponse | None:
-        stored = await self._finalizer.load(response_id)
-        return stored if stored is not None and _is_visible(stored, caller) else None
-
-    async def _beginning(self, request: web.Request, asked: ResponseRequest) -> tuple[Continuation, ResponseRequest]:
-        names = session_names(request)
-        before = asked.history.messages
-        has_own = names.is_named and await has_transcript(self._gateway, names)
-        if has_own:
-            before, asked = (), asked.without_our_calls()
-        if names.is_named and not before:
-            await check_answers(self._gateway, names, asked.said.messages, "input")
-        else:
-            check_results(before, asked.said)
-        if not has_own and any(message.tool_calls for message in asked.said.messages):
-            whole = await self._gateway.db.read(with_steps, request[CALLER].sender_id, asked.said.messages)
-            asked = replace(asked, said=replace(asked.said, messages=whole))
-        standing = "\n\n".join(text for text in (asked.history.instructions, asked.said.instructions) if text)
-        return Continuation(names, before, standing), asked
-
     # Reading again
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -526,26 +438,9 @@ class ResponseRoutes:
         """The response that the path names. To others than who asked for it, it does not exist."""
         response_id = storable(request.match_info["id"])
         stored = await self._finalizer.load(response_id)
-        if stored is None or not _is_visible(stored, request[CALLER], action):
+        if stored is None or not is_visible(stored, request[CALLER], action):
             raise not_found(f"Response with id {response_id[:80]!r} not found.", code="response_not_found")
         return stored
-
-
-def _is_visible(stored: StoredResponse, caller: Caller, action: Action = Action.READ_ALL) -> bool:
-    return stored.asked_by == caller.sender_id or may(caller.role, action)
-
-
-def _no_previous(response_id: str, why: str) -> ApiError:
-    message = (
-        f"Previous response with id {response_id[:80]!r} not found. {why}: leave previous_response_id out and send the "
-        "talk so far as input."
-    )
-    return bad_request(message, code="previous_response_not_found", param="previous_response_id")
-
-
-def _check_results_follow(before: tuple[ChatMessage, ...], asked: ResponseRequest) -> None:
-    """Results at the beginning of the input are of calls that the session knows."""
-    parse.check_results(asked.said.messages, "input", parse.known_calls(before))
 
 
 def _typed_answer(asked: ResponseRequest) -> TypedAnswer | None:
