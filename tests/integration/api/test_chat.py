@@ -569,7 +569,8 @@ async def test_an_unknown_wish_for_disconnects_is_refused(api: Api) -> None:
 async def test_a_client_that_vanishes_at_any_event_leaves_a_final_state(api: Api, model: FakeModel) -> None:
     for count in range(6):  # role, words, tool running, tool completed, words, finish
         model.script([calls_tools(("search_files", {"text": "x"}), text="Let me look."), "Found it."])
-        async with api.streaming(CHAT, ask("hi", stream=True)) as (_, events):
+        # The same words again would be the same request, taken up where it was left.
+        async with api.streaming(CHAT, ask(f"hi {count}", stream=True)) as (_, events):
             for _ in range(count):
                 await anext(events)
         assert (await ended(api)).status in ("completed", "cancelled")

@@ -297,12 +297,17 @@ class ChatRoutes:
         if state is not None and state.pending:
             asked_at, extras = await self._show_question(request, asked, telling, state.row.turn_id)
         clock = asyncio.get_running_loop().time
-        async for event in follow(handle, keep_alive_seconds=min(self._keep_alive_seconds, max(wait, 0.01))):
+
+        def pause() -> float:
+            """Until the next sign of life, or until nobody is likely to answer the question any more."""
+            return self._keep_alive_seconds if not extras else max(0.0, asked_at + wait - clock())
+
+        async for event in follow(handle, pause=pause):
             if isinstance(event, ApprovalRequested):
                 if not extras:  # one text holds all that the turn asks
                     asked_at, extras = await self._show_question(request, asked, telling, event.turn_id)
             elif isinstance(event, TurnStarted):
-                asked_at, extras = 0.0, {}
+                extras = {}
             elif event is not None and await telling.saw(event):
                 return
             if extras and clock() >= asked_at + wait:
