@@ -302,7 +302,7 @@ class ChatRoutes:
             """Until the next sign of life, or until nobody is likely to answer the question any more."""
             return self._keep_alive_seconds if not extras else max(0.0, asked_at + wait - clock())
 
-        async for event in follow(handle, pause=pause):
+        async for event in follow(handle, patience=pause):
             if isinstance(event, ApprovalRequested):
                 if not extras:  # one text holds all that the turn asks
                     asked_at, extras = await self._show_question(request, asked, telling, event.turn_id)

@@ -21,11 +21,11 @@ async def follow(
     *,
     least_seconds: float = LEAST_SECONDS,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
-    pause: Callable[[], float] | None = None,
+    patience: Callable[[], float] | None = None,
 ) -> AsyncIterator[TurnEvent | None]:
     """The turn's events until its end, which is the last one; None is a pause in which nothing happened.
 
-    ``pause`` says how long the next one may be, in place of ``keep_alive_seconds``.
+    ``patience`` says how long the next one may be, in place of ``keep_alive_seconds``.
 
     The first text goes on at once. After that, text is gathered for ``least_seconds``, or as long as whoever reads
     from the model gathers it: 500 tokens a second become some 15 events, and nobody sees the difference.
@@ -35,7 +35,7 @@ async def follow(
     loop = asyncio.get_running_loop()
     while True:
         if not waiting:
-            event = await handle.within(keep_alive_seconds if pause is None else pause())
+            event = await handle.within(keep_alive_seconds if patience is None else patience())
             if event is None:
                 yield None
                 continue
