@@ -82,6 +82,7 @@ def prepare(model: FakeModel) -> None:
         model.when(f"^danger {name}$", calls_tools(("danger", {"text": f"danger {name}"})))
     model.when("^weather$", calls_tools(("get_weather", {"town": "Bern"})))
     model.when("^slow", paced(400, 20.0))
+    model.when("^slow agents", paced(60, 20.0))  # it goes on to its end
     model.when_told("^rain", "It rains.")
     model.when_told("^Deployed fine", "It is out.")
     model.when_told("^Deployed broken", Refusal(401, "wrong key"))

@@ -187,6 +187,22 @@ async def test_a_stream_that_was_stopped_goes_on_from_its_steps_when_it_is_asked
     assert effects(tmp_path) == 1
 
 
+@EVERY_DOOR
+async def test_several_retries_at_once_go_on_with_one_turn(
+    start: Start, model: FakeModel, tmp_path: Path, path: str
+) -> None:
+    model.script([DEPLOY, Refusal(401, "wrong key")])
+    model.when_told("", "It is out.")
+    async with served(start) as api, asyncio.timeout(30):
+        assert (await api.post(path, BODIES[path])).status == 502
+        model.hold(silently=True)
+        retries = [asyncio.create_task(api.post(path, BODIES[path], **RETRY)) for _ in range(5)]
+        await model.is_holding()
+        model.release()
+        assert {words((await one).json) for one in retries} == {"It is out."}
+    assert (effects(tmp_path), len(model.requests)) == (1, 3)
+
+
 # Steps between the legs of a client's tool loop
 
 

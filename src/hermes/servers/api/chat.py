@@ -161,9 +161,9 @@ class ChatRoutes:
             is_reopened = False
             if state.status in ("failed", "cancelled"):
                 is_reopened = await self._requests.reopen(event_id)
-                if not is_reopened:
-                    return None
                 state = await self._requests.state_of(event_id) or state
+                if not is_reopened and state.status in ("failed", "cancelled"):  # else another retry was quicker
+                    return None
             attempt.event_id = event_id
             names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
             return await self._follow(

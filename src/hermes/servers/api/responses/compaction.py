@@ -39,7 +39,7 @@ def read_compaction(item: Json, where: str, limits: InputLimits) -> ChatMessage:
     return compression.summary_message(storable(read_text(text.removeprefix(MARK), where, limits)))
 
 
-def kept_messages(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+def newest_words(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The newest words of the user, which no summary repeats exactly."""
     said = [message for message in messages if message.role is Role.USER and not compression.is_summary(message)]
     return said[-LAST_MESSAGES:]

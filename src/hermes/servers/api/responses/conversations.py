@@ -48,16 +48,16 @@ class ConversationRoutes:
         items = self._read_items(body.items or [])
         made = ConversationObject(new_id("conv"), self._gateway.clock.now(), body.metadata or {}, items)
         await self._put(request, made)
-        return json_response(_shown(made))
+        return json_response(_to_dict(made))
 
     async def show(self, request: web.Request) -> web.Response:
-        return json_response(_shown(await self._find(request)))
+        return json_response(_to_dict(await self._find(request)))
 
     async def change(self, request: web.Request) -> web.Response:
         body = decode(await parse.read_body(request, self._limits), ConversationBody)
         made = replace(await self._find(request), metadata=body.metadata or {})
         await self._put(request, made)
-        return json_response(_shown(made))
+        return json_response(_to_dict(made))
 
     async def delete(self, request: web.Request) -> web.Response:
         """The conversation goes; its responses and its session do not."""
@@ -124,7 +124,7 @@ class ConversationRoutes:
         return shapes.input_items(lines, made.name)
 
 
-def _shown(made: ConversationObject) -> Json:
+def _to_dict(made: ConversationObject) -> Json:
     return {
         "id": made.name,
         "object": "conversation",

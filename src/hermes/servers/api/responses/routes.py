@@ -166,12 +166,13 @@ class ResponseRoutes:
             handle, state = joined
             stored = await self._finalizer.load(shapes.response_id_of(event_id)) if asked.is_stored else None
             if state.status in ("failed", "cancelled"):
-                if not await self._requests.reopen(event_id):
+                is_reopened = await self._requests.reopen(event_id)
+                state = await self._requests.state_of(event_id) or state
+                if not is_reopened and state.status in ("failed", "cancelled"):  # else another retry was quicker
                     return None
                 if stored is not None:
                     await self._finalizer.reopen(stored.id)
                     stored = await self._finalizer.load(stored.id)
-                state = await self._requests.state_of(event_id) or state
             attempt.event_id = event_id
             if stored is not None:
                 stored = await self._finalizer.settled(stored)

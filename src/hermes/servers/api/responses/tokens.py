@@ -19,7 +19,7 @@ from hermes.servers.api.content import InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, session_names
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.responses import shapes
-from hermes.servers.api.responses.compaction import kept_messages, seal
+from hermes.servers.api.responses.compaction import newest_words, seal
 from hermes.servers.api.responses.request import ResponseRequest, parse_request
 from hermes.servers.app import json_response
 from hermes.services.turns.compression import CALL_SECONDS, MAX_SUMMARY_TOKENS
@@ -55,7 +55,7 @@ class TokenRoutes:
             message = self._gateway.toolbox.hide(str(error))
             raise ApiError(502, message, code=error.kind.value, kind="server_error") from None
         response_id = new_id("resp")
-        items = shapes.input_items(kept_messages(messages), response_id)
+        items = shapes.input_items(newest_words(messages), response_id)
         items.append({"id": new_id("cmp"), "type": "compaction", "encrypted_content": seal(reply.text.strip())})
         body: Json = {
             "id": response_id,
