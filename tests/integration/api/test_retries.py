@@ -10,7 +10,7 @@ import pytest
 
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, Refusal, ToolUse, calls_tools
-from tests.fakes.tools import REVEALED
+from tests.fakes.tools import GO_ON, REVEALED
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start, crash
 
@@ -33,6 +33,11 @@ def effects(tmp_path: Path) -> int:
 
 def running(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM turns WHERE state = 'running'"))
+
+
+def lingers(tx: Tx) -> bool:
+    """Whether the tool behind the one with the effect is at work."""
+    return bool(tx.value("SELECT 1 FROM tool_calls WHERE name = 'linger' AND state = 'started'"))
 
 
 def words(body: dict[str, Any]) -> str:
@@ -149,17 +154,15 @@ async def test_after_the_gateway_died_the_retry_goes_on_from_the_last_step(
     start: Start, model: FakeModel, tmp_path: Path, path: str, headers: dict[str, str]
 ) -> None:
     first = {name: value for name, value in headers.items() if name == "Idempotency_Key"}
-    model.script([DEPLOY])
+    model.script([DEPLOY, calls_tools(("linger", {}))])
     async with served(start) as api, asyncio.timeout(30):
         asking = asyncio.create_task(api.post(path, BODIES[path], **first))
-        while not effects(tmp_path):  # noqa: ASYNC110 - a file tells nobody
+        while not await api.gateway.db.read(lingers):  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.005)
-        model.hold(silently=True)
-        await model.is_holding()
         await crash(api.gateway)
         asking.cancel()
         await asyncio.wait([asking])
-    model.release()
+    (tmp_path / "work" / GO_ON).touch()
     model.when_told("", "It is out.")
     async with served(start) as api, asyncio.timeout(30):
         done = await api.post(path, BODIES[path], **headers)
@@ -170,18 +173,17 @@ async def test_after_the_gateway_died_the_retry_goes_on_from_the_last_step(
 async def test_a_stream_that_was_stopped_goes_on_from_its_steps_when_it_is_asked_for_again(
     start: Start, model: FakeModel, tmp_path: Path
 ) -> None:
-    model.script([DEPLOY])
+    model.script([DEPLOY, calls_tools(("linger", {}))])
     body = {**BODIES[CHAT], "stream": True}
     async with served(start) as api, asyncio.timeout(30):
         async with api.streaming(CHAT, body) as (_, events):
-            while not effects(tmp_path):
-                await anext(events)
-            model.hold(silently=True)
-            await model.is_holding()
-        await model.is_hung_up_on(10)
-        model.release()
+            async for _ in events:
+                if await api.gateway.db.read(lingers):
+                    break
+        while await api.gateway.db.read(running):  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # until its handler has ended, too
         model.when_told("", "It is out.")
-        await asyncio.sleep(0.3)
         done = await api.post(CHAT, body)
         assert b"It is out." in done.body
     assert effects(tmp_path) == 1
