@@ -34,15 +34,6 @@ class ConversationRoutes:
         self._finalizer = finalizer
         self._limits = limits
 
-    def add(self, app: web.Application) -> None:
-        app.router.add_post("/v1/conversations", self.create)
-        app.router.add_get("/v1/conversations/{conversation_id}", self.show)
-        app.router.add_post("/v1/conversations/{conversation_id}", self.change)
-        app.router.add_delete("/v1/conversations/{conversation_id}", self.delete)
-        app.router.add_get("/v1/conversations/{conversation_id}/items", self.items)
-        app.router.add_post("/v1/conversations/{conversation_id}/items", self.add_items)
-        app.router.add_get("/v1/conversations/{conversation_id}/items/{item_id}", self.item)
-
     async def create(self, request: web.Request) -> web.Response:
         body = decode(await parse.read_body(request, self._limits), ConversationBody)
         items = self._read_items(body.items or [])

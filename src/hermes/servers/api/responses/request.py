@@ -17,7 +17,6 @@ from hermes.servers.api.bodies import decode, decode_message
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
 from hermes.servers.api.parse import Conversation
-from hermes.servers.api.responses.compaction import read_compaction
 
 IGNORED_ITEMS = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
 """Clients send back what they were given; it means nothing to another model, or is stored here."""
@@ -260,6 +259,8 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> InputRead:
                 answers.append(_read_approval_response(item, where))
                 answered_at = len(messages)
             case "compaction":
+                from hermes.servers.api.responses.compaction import read_compaction
+
                 messages.append(read_compaction(item, where, limits))
             case kind if isinstance(kind, str) and kind in IGNORED_ITEMS:
                 pass

@@ -8,7 +8,7 @@ branch, in a session of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -40,18 +40,15 @@ from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, key_reused
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.answers import Answering, ResponseAnswers, takes_requests, text_of, with_headers
-from hermes.servers.api.responses.conversations import ConversationRoutes
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
 from hermes.servers.api.responses.paging import page_of
 from hermes.servers.api.responses.places import Continuation, ResponsePlaces, is_visible
 from hermes.servers.api.responses.references import with_items
 from hermes.servers.api.responses.request import ResponseRequest, parse_request, read_history
-from hermes.servers.api.responses.tokens import TokenRoutes
 from hermes.servers.api.security import refuse_tools
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
-from hermes.store.api import conversations
 from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.api.responses import NewResponse, StoredResponse
 from hermes.store.ids import new_id
@@ -72,15 +69,16 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention 
         app[KEEPER] = finalizer
         app.cleanup_ctx.append(finalizer.running)
         app.on_shutdown.append(handlers.answers.calls.end)
-        counting = TokenRoutes(parts, handlers.places.chain_of, limits)
+        later = LaterRoutes(parts, handlers, finalizer, limits)
         app.router.add_post("/v1/responses", handlers.create)
-        app.router.add_post("/v1/responses/input_tokens", counting.count)
-        app.router.add_post("/v1/responses/compact", counting.compact)
+        app.router.add_post("/v1/responses/input_tokens", later.count)
+        app.router.add_post("/v1/responses/compact", later.compact)
         app.router.add_get("/v1/responses/{id}", handlers.show)
         app.router.add_delete("/v1/responses/{id}", handlers.delete)
         app.router.add_get("/v1/responses/{id}/input_items", handlers.show_input)
         app.router.add_post("/v1/responses/{id}/cancel", handlers.cancel)
-        ConversationRoutes(parts, finalizer, limits).add(app)
+        for method, path, name in CONVERSATIONS:
+            app.router.add_route(method, f"/v1/conversations{path}", later.conversation(name))
 
     return add
 
@@ -92,6 +90,50 @@ def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {key: without_secrets(inner, hide) for key, inner in value.items()}
     return [without_secrets(inner, hide) for inner in value] if isinstance(value, list) else value
+
+
+CONVERSATIONS = (
+    ("POST", "", "create"),
+    ("GET", "/{conversation_id}", "show"),
+    ("POST", "/{conversation_id}", "change"),
+    ("DELETE", "/{conversation_id}", "delete"),
+    ("GET", "/{conversation_id}/items", "items"),
+    ("POST", "/{conversation_id}/items", "add_items"),
+    ("GET", "/{conversation_id}/items/{item_id}", "item"),
+)
+
+
+class LaterRoutes:
+    """Routes that few clients use: their modules are imported by the first request."""
+
+    def __init__(
+        self, parts: ApiParts, handlers: ResponseRoutes, finalizer: ResponseFinalizer, limits: InputLimits
+    ) -> None:
+        self._parts = parts
+        self._handlers = handlers
+        self._finalizer = finalizer
+        self._limits = limits
+
+    async def count(self, request: web.Request) -> web.Response:
+        from hermes.servers.api.responses.tokens import TokenRoutes
+
+        return await TokenRoutes(self._parts, self._handlers.places.chain_of, self._limits).count(request)
+
+    async def compact(self, request: web.Request) -> web.Response:
+        from hermes.servers.api.responses.tokens import TokenRoutes
+
+        return await TokenRoutes(self._parts, self._handlers.places.chain_of, self._limits).compact(request)
+
+    def conversation(self, name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            from hermes.servers.api.responses.conversations import ConversationRoutes
+
+            handler: Callable[[web.Request], Awaitable[web.Response]] = getattr(
+                ConversationRoutes(self._parts, self._finalizer, self._limits), name
+            )
+            return await handler(request)
+
+        return answer
 
 
 class ResponseRoutes:
@@ -336,6 +378,8 @@ class ResponseRoutes:
             ask, key=key, event_id=hold.event_id, role=caller.role, attempt=attempt.name
         ) as handle:
             if waiting:
+                from hermes.store.api import conversations
+
                 db = await self._finalizer.db()
                 await db.write(conversations.take_items, caller.sender_id, asked.conversation, len(waiting))
             yield Answering(
@@ -353,6 +397,8 @@ class ResponseRoutes:
         """Items that were added to the conversation since its last response."""
         if not asked.conversation:
             return []
+        from hermes.store.api import conversations
+
         db = await self._finalizer.db()
         made = await db.read(conversations.get, caller.sender_id, asked.conversation)
         return made.items if made is not None else []
