@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ SESSIONS = (1_000, 100_000, 1_000_000)
 MORE_PERCENT = 20.0
 FIRST_CHAT = 7_000_000
 PAIRS = 3
+SEEDERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +185,14 @@ def seed(url: str, first: int, last: int) -> None:
     said = codec.dump(ChatMessage(Role.ASSISTANT, "An ordinary answer, as long as most of them are."))
     words = {"lane": str(example), "target": str(example.target), "asked": asked, "said": said, "now": time.time()}
     chats = {"first": FIRST_CHAT + first, "last": FIRST_CHAT + last - 1, **words}
-    with psycopg.connect(url, autocommit=True) as connection:
-        for statement in _SEED:
+
+    def fill(statement: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(statement.replace("CHATS", "generate_series(%(first)s, %(last)s) AS c").encode(), chats)
+
+    with ThreadPoolExecutor(SEEDERS) as threads:
+        list(threads.map(fill, _SEED))
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
 
 

@@ -89,8 +89,7 @@ async def entering(folder: Path, seed: int) -> AsyncIterator[Entries]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environ = {"WEBHOOK_PORT": str(port)}
-    async with opened(folder, seed, **environ) as world, aiohttp.ClientSession() as http:
+    async with opened(folder, seed, WEBHOOK_PORT=str(port)) as world, aiohttp.ClientSession() as http:
         entries = Entries(world, http, port)
         world.telegram.private_chat(CHAT)
         told = {"name": "w", "secret": SECRET, "signature": "github", "prompt": "{text}", "deliver": f"telegram:{CHAT}"}

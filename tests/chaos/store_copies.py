@@ -17,9 +17,11 @@ from hermes.core.errors import GatewayError
 from hermes.store.api import responses
 from hermes.store.copy.copy import StorePlace, open_snapshot
 from hermes.store.copy.snapshot import digest
+from hermes.store.kanban import open as kanban
+from hermes.store.kanban.open import open_board
 from hermes.store.open import open_database
 from tests.contract.store.servers import postgres_for_tests
-from tests.fakes.rows import all_tables, fill, main_tables, response_tables
+from tests.fakes.rows import all_tables, fill, kanban_tables, main_tables, response_tables
 
 ROWS = 40
 SESSIONS = 10_000
@@ -31,9 +33,11 @@ async def seeded(place: StorePlace, count: int = ROWS, **counts: int) -> None:
     """Make a store with rows in every table."""
     db = await open_database(place.address)
     try:
-        async with responses.open_store(db, place.path.parent) as of_responses:
+        folder = place.path.parent
+        async with responses.open_store(db, folder) as of_responses, open_board(db, folder) as board:
             await db.alone(fill, main_tables(), count, **counts)
             await of_responses.alone(fill, response_tables(), count, **counts)
+            await board.alone(fill, kanban_tables(), count, **counts)
     finally:
         await db.close()
 
@@ -42,7 +46,11 @@ def digests(place: StorePlace) -> dict[str, tuple[int, str]]:
     found = {}
     addresses = [(place.address, all_tables())]
     if not place.is_postgres:
-        addresses = [(place.address, main_tables()), (str(place.responses_path), response_tables())]
+        addresses = [
+            (place.address, main_tables()),
+            (str(place.beside(responses.FILE)), response_tables()),
+            (str(place.beside(kanban.FILE)), kanban_tables()),
+        ]
     for address, tables in addresses:
         snapshot = open_snapshot(address)
         try:

@@ -1,4 +1,4 @@
-"""A home, a scripted model in a process of its own, and the real `hermes` command on them."""
+"""A home, a scripted model, and the real `hermes` command on them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hermes.cli.main import main
+from tests.fakes.model import ThreadedModel
 
 ROOT = Path(__file__).parents[2]
 COMMAND_SECONDS = 25.0
@@ -30,11 +31,8 @@ class Terminal:
         self._has_gateway = False
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "tests.fakes.model", "--port", "0", *self._model_options]
-        self._model = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=_clean())
-        if self._model.stdout is None:
-            raise AssertionError("the fake model has no output")
-        self.model_url = self._model.stdout.readline().strip()
+        self._model = ThreadedModel(*self._model_options)
+        self.model_url = self._model.__enter__().fake.url
         return self
 
     def __exit__(
@@ -42,10 +40,7 @@ class Terminal:
     ) -> None:
         if self._has_gateway:
             self.hermes("gateway", "stop")
-        self._model.terminate()
-        self._model.wait(5)
-        if self._model.stdout:
-            self._model.stdout.close()
+        self._model.__exit__()
 
     @property
     def environ(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.chaos.world import Victim, opened
 from tests.e2e.keeping import until
 from tests.e2e.terminal import COMMAND_SECONDS, ROOT, Terminal
 
+Run = Callable[..., subprocess.CompletedProcess[str]]
 TOKEN = {
     "TELEGRAM_BOT_TOKEN": "123456:abcdefghijklmnopqrstuvwxyz1234567",
     "TELEGRAM_BASE_URL": "http://127.0.0.1:9",
@@ -76,9 +77,9 @@ def state_of(terminal: Terminal, account: str) -> str:
     return str(next(platform["state"] for platform in platforms if platform["account"] == account))
 
 
-def service(terminal: Terminal) -> dict[str, Any]:
+def service(terminal: Terminal, run: Run = Terminal.here) -> dict[str, Any]:
     """What the doctor says of the process."""
-    findings = json.loads(terminal.hermes("doctor", "--json").stdout)["findings"]
+    findings = json.loads(run(terminal, "doctor", "--json").stdout)["findings"]
     found = next(finding for finding in findings if finding["name"] == "service")
     return {**found, "all": " ".join([found["text"], *found["more"]])}
 
@@ -102,7 +103,7 @@ def test_platforms_paused_after_failed_starts_say_until_when_and_are_resumed_by_
         assert re.search(
             r"paused +try the platforms now → \S*hermes gateway restart, or /platform resume", shown.stdout
         )
-        found = service(terminal)
+        found = service(terminal, Terminal.hermes)
         assert found["level"] == "trouble"
         assert "platforms are paused until" in found["all"]
         assert "gateway restart" in found["all"]
@@ -132,7 +133,7 @@ def test_a_restart_ends_the_pause_between_two_starts_and_commands_say_when_the_n
             try:
                 record = Path(paths.last_exit(str(terminal.home)))
                 until(lambda: _seconds_to_next_start(record) > 12, 90)  # the seventh start in a row
-                shown = terminal.hermes("gateway", "status")
+                shown = terminal.here("gateway", "status")
                 assert shown.returncode == 1
                 assert re.search(
                     r"started again at \d\d:\d\d:\d\d, in \d+ s; now: \S*hermes gateway restart", shown.stdout
@@ -172,14 +173,14 @@ def test_nine_crashes_in_a_row_are_shown_until_a_person_restarts_it(tmp_path: Pa
             killed.append(until(lambda: _worker_of(holder.pid, killed)))
             os.kill(killed[-1], signal.SIGKILL)
         until(lambda: _is_ready(terminal.home), 60)
-        shown = terminal.hermes("status")
+        shown = terminal.here("status")
         words = "restarted 9 times in the last hour, last: killed by signal 9"
         assert (shown.returncode, words in shown.stdout.splitlines()[0]) == (1, True)
         found = service(terminal)
         assert (found["level"], words in found["all"]) == ("trouble", True)
         assert "hermes logs --level warning" in found["all"]
         assert terminal.hermes("gateway", "restart").returncode == 0
-        shown = terminal.hermes("status")
+        shown = terminal.here("status")
         assert (shown.returncode, "restarted" in shown.stdout) == (0, False)
 
 
@@ -207,7 +208,7 @@ def test_a_dead_gateway_whose_platforms_nobody_hears_is_trouble_and_one_that_was
             os.kill(pid, signal.SIGKILL)
         until(lambda: not control.is_running(terminal.home))
         for words in (("status",), ("gateway", "status")):
-            shown = terminal.hermes(*words)
+            shown = terminal.here(*words)
             assert shown.returncode == 1, shown.stdout
             assert "✗ Gateway is not running: killed" in shown.stdout
             assert "Start it: " in shown.stdout
@@ -218,7 +219,7 @@ def test_a_dead_gateway_whose_platforms_nobody_hears_is_trouble_and_one_that_was
 
         terminal.start_gateway()
         assert terminal.hermes("gateway", "stop").returncode == 0
-        shown = terminal.hermes("status")
+        shown = terminal.here("status")
         assert (shown.returncode, "as asked" in shown.stdout) == (3, True)
 
 
@@ -236,7 +237,7 @@ def test_code_that_was_pulled_under_a_running_gateway_is_named_with_the_cure(tmp
         shown = terminal.hermes("status")
         told = r"it runs Hermes \S+ \(commit \w{8}\), and \S+ \(commit \w{8}\) is installed → .*hermes gateway restart"
         assert re.search(rf"version +{told}", shown.stdout), shown.stdout
-        assert re.search(told, service(terminal)["all"])
+        assert re.search(told, service(terminal, Terminal.hermes)["all"])
         assert terminal.hermes("gateway", "restart").returncode == 0
         assert "is installed" not in terminal.hermes("status").stdout
 
@@ -268,7 +269,7 @@ def test_a_question_to_a_gateway_that_cannot_open_its_store_is_answered_with_the
             assert time.monotonic() - began < 20, "two seconds are promised"
             assert asked.returncode == 1
             assert "The gateway cannot start: PostgreSQL cannot be reached" in asked.stderr
-            shown = terminal.hermes("status")
+            shown = terminal.here("status")
             assert shown.returncode == 1
             assert "it is starting: PostgreSQL cannot be reached" in shown.stdout
             assert "start that server, or correct HERMES_DATABASE_URL" in shown.stdout
@@ -330,16 +331,16 @@ def test_beside_an_open_lone_chat_every_other_command_answers(tmp_path: Path) ->
         began = time.monotonic()
         asked = json.loads(terminal.hermes("-z", "hello", "--json").stdout)
         assert asked["answer"] == "echo: hello"
-        assert "agent:main:local:dm:cli" in terminal.hermes("sessions", "list").stdout
+        assert "agent:main:local:dm:cli" in terminal.here("sessions", "list").stdout
         assert "answered" in terminal.hermes("trace", asked["event"]).stdout
-        shown = terminal.hermes("status")
+        shown = terminal.here("status")
         assert shown.returncode == 3
         assert f"in use     by another hermes (process {chat.pid}: chat)" in shown.stdout
         stores = next(
-            f for f in json.loads(terminal.hermes("doctor", "--json").stdout)["findings"] if f["name"] == "stores"
+            f for f in json.loads(terminal.here("doctor", "--json").stdout)["findings"] if f["name"] == "stores"
         )
         assert stores["level"] == "good"
-        assert terminal.hermes("pairing", "list").returncode == 0
+        assert terminal.here("pairing", "list").returncode == 0
         assert time.monotonic() - began < 120, "six commands, none of which waits half a minute"
         sent = terminal.hermes("send", "telegram:42", "hi")
         assert (sent.returncode, "The gateway is not running" in sent.stderr) == (3, True)
@@ -358,9 +359,9 @@ def test_a_lone_chat_that_is_stopped_is_named_at_once_with_its_pid_and_what_to_t
             assert asked.returncode == 1
             assert f"A{words} holds this home and is stopped." in asked.stderr
             assert f"kill -9 {chat.pid}" in asked.stderr
-            shown = terminal.hermes("status").stdout
+            shown = terminal.here("status").stdout
             assert f"in use     by a{words}, which is stopped → `fg` where it was started, or kill -9" in shown
-            assert f"A{words} holds this home and is stopped." in terminal.hermes("doctor").stdout
+            assert f"A{words} holds this home and is stopped." in terminal.here("doctor").stdout
         finally:
             os.kill(chat.pid, signal.SIGCONT)
 
@@ -374,7 +375,7 @@ def test_a_gateway_that_waits_for_a_stopped_chat_says_for_whom(tmp_path: Path) -
                 terminal.command("gateway", "run"), env=terminal.environ, stdout=subprocess.DEVNULL
             ) as gateway:
                 until(lambda: (seen := heartbeat.read(paths.heartbeat(str(terminal.home)))) and seen.doing, 60)
-                shown = terminal.hermes("gateway", "status")
+                shown = terminal.here("gateway", "status")
                 found = service(terminal)
                 gateway.terminate()
                 gateway.wait(30)
@@ -475,7 +476,7 @@ def test_a_hang_up_reloads_a_detached_gateway_and_does_not_end_it(tmp_path: Path
         os.kill(worker, signal.SIGHUP)
         until(lambda: log.read_text().count("Configuration read again") == 2)
         assert control.call(terminal.home, "ping")["pid"] == worker
-        assert terminal.hermes("status").returncode == 0
+        assert terminal.here("status").returncode == 0
 
 
 @pytest.mark.timeout(240)
@@ -485,11 +486,11 @@ def test_the_terminals_own_platform_is_never_said_to_hear_nothing(tmp_path: Path
         (terminal.home / "config.yaml").write_text("platforms: {local: {home_channel: cli, dm_policy: allowlist}}\n")
         chat = terminal.hermes("chat", typed="one\n")
         assert chat.stdout.splitlines()[1:] == ["echo: one"]
-        assert "heard" not in terminal.hermes("status").stdout
+        assert "heard" not in terminal.here("status").stdout
         people = next(
-            f for f in json.loads(terminal.hermes("doctor", "--json").stdout)["findings"] if f["name"] == "people"
+            f for f in json.loads(terminal.here("doctor", "--json").stdout)["findings"] if f["name"] == "people"
         )
         assert (people["level"], "local" in people["text"]) == ("good", False)
         terminal.start_gateway()
-        shown = terminal.hermes("status")
+        shown = terminal.here("status")
         assert (shown.returncode, "heard" in shown.stdout) == (0, False)

@@ -11,7 +11,7 @@ import pytest
 from hermes.app.tools import TOOLS
 from tests.e2e.keeping import ROOT
 
-MAX_OF_OURS = 343
+MAX_OF_OURS = 352
 """Modules with code; a package that holds only its docstring costs next to nothing and is not counted.
 
 Before this is raised: does /health need the module, or only the first message?

@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import re
 import signal
+import threading
 import time
 import uuid
 from collections import deque
@@ -670,16 +671,53 @@ async def serve(port: int, default: Answer | None, *, is_mixed: bool = False) ->
         await stopped.wait()
 
 
-def main() -> None:
+class ThreadedModel:
+    """``with ThreadedModel() as model:`` a scripted model on a loop in a thread of its own, for tests without a loop.
+
+    ``words`` are those of the command below. Starting a process for it would take half a second of processor.
+    """
+
+    def __init__(self, *words: str) -> None:
+        self._options = parse_options(words)
+        self._is_up = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fake model", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._is_up.wait(20), "the fake model did not start"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the fake model did not stop"
+
+    async def _serve(self) -> None:
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        async with FakeModel(default=answer_of(self._options)) as self.fake:
+            if self._options.mode == "mixed":
+                play_mixed(self.fake)
+            self._is_up.set()
+            await self._stopped.wait()
+
+
+def parse_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="A scripted model provider for benchmarks.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--mode", choices=["echo", "stream", "mixed"], default="echo")
     parser.add_argument("--tokens", type=int, default=500)
     parser.add_argument("--rate", type=float, default=0.0, help="tokens per second; 0 sends them at once")
     parser.add_argument("--stamped", action="store_true", help="the first token is the time it was written")
-    options = parser.parse_args()
-    answer = paced(options.tokens, options.rate, is_stamped=options.stamped) if options.mode == "stream" else None
-    asyncio.run(serve(options.port, answer, is_mixed=options.mode == "mixed"))
+    return parser.parse_args(words)
+
+
+def answer_of(options: argparse.Namespace) -> Answer | None:
+    return paced(options.tokens, options.rate, is_stamped=options.stamped) if options.mode == "stream" else None
+
+
+def main() -> None:
+    options = parse_options()
+    asyncio.run(serve(options.port, answer_of(options), is_mixed=options.mode == "mixed"))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from hermes.store import migrate
 from hermes.store.api import responses
 from hermes.store.copy.snapshot import TableShape, tables_of
 from hermes.store.db import Tx
+from hermes.store.kanban import open as kanban
 from hermes.store.open import DEFAULT_MIGRATIONS
 from hermes.store.sqlite import schema_repair
 
@@ -31,7 +32,7 @@ WORDS = (
 
 
 def all_tables() -> list[TableShape]:
-    return tables_of(migrate.load(DEFAULT_MIGRATIONS)) + tables_of(migrate.load(responses.MIGRATIONS))
+    return main_tables() + response_tables() + kanban_tables()
 
 
 def main_tables() -> list[TableShape]:
@@ -40,6 +41,10 @@ def main_tables() -> list[TableShape]:
 
 def response_tables() -> list[TableShape]:
     return tables_of(migrate.load(responses.MIGRATIONS))
+
+
+def kanban_tables() -> list[TableShape]:
+    return tables_of(migrate.load(kanban.MIGRATIONS))
 
 
 def fill(tx: Tx, /, tables: list[TableShape], count: int, seed: int = 0, **counts: int) -> None:
@@ -79,7 +84,7 @@ def _rows(table: TableShape, count: int, chance: random.Random) -> Iterator[dict
 
 
 def _nullable(table: str) -> set[str]:
-    for migrations in (DEFAULT_MIGRATIONS, responses.MIGRATIONS):
+    for migrations in (DEFAULT_MIGRATIONS, responses.MIGRATIONS, kanban.MIGRATIONS):
         for kind, name, _sql, columns in schema_repair.expected(migrate.load(migrations)):
             if kind == "table" and name == table:
                 return {column.name for column in columns if not column.not_null and not column.primary}

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -36,7 +35,7 @@ from hermes.servers.app import make_app
 from hermes.services.adapters.registry import find_platforms
 from tests.e2e.keeping import ROOT
 from tests.e2e.test_process_gateway import free_port
-from tests.fakes.model import FakeModel, calls_tools
+from tests.fakes.model import FakeModel, ThreadedModel, calls_tools
 
 ATTACK = Path(__file__).parent / "doors_attack.py"
 SECONDS = 60.0
@@ -82,27 +81,6 @@ def registries() -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
 
 
 # A gateway with a question in it
-
-
-class Model:
-    """A scripted model on an event loop in a thread of its own, so that tests can be plain functions."""
-
-    def __enter__(self) -> Model:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self.fake = FakeModel()
-        self._run(self.fake.__aenter__())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._run(self.fake.__aexit__(None, None, None))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
-
-    def _run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
 
 
 class Scene:
@@ -204,7 +182,7 @@ def until(ask: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with Model() as model:
+    with ThreadedModel() as model:
         scene = Scene(tmp_path_factory.mktemp("doors"), model.fake)
         started = scene.hermes("gateway", "start")
         assert started.returncode == 0, started.stdout + started.stderr

@@ -614,6 +614,7 @@ class Wiring:
 
     @cached_property
     def _board(self) -> Board:
+        from hermes.agent.kanban import Board
 
         return Board(self._db, self._home, self._clock, self._ground.troubles.note)
 

@@ -121,8 +121,8 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> Any:
             asked = {name: getattr(args, name) for name in names}
             return client.ask("kanban.create", {**asked, **assigned, "key": new_id("k")})
         case "edit":
-            names = ("title", "body", "priority", "workdir", "limit_seconds", "max_attempts")
-            return client.ask("kanban.change", {"task": args.task, **{name: getattr(args, name) for name in names}})
+            fields = ("title", "body", "priority", "workdir", "limit_seconds", "max_attempts")
+            return client.ask("kanban.change", {"task": args.task, **{name: getattr(args, name) for name in fields}})
         case "assign":
             return client.ask("kanban.change", {"task": args.task, "assignee": args.assignee})
         case "move":

@@ -56,7 +56,6 @@ async def open_database(
             await database.close()
             raise
     return database
-    return await open_sqlite(text, migrations=migrations, clock=clock, on_trouble=on_trouble, limits=limits)
 
 
 @asynccontextmanager

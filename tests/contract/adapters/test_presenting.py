@@ -106,13 +106,15 @@ async def test_at_the_pace_of_the_platform_the_newest_text_is_shown_and_the_answ
     needs_edits(server)
     rates = Rates(in_all=Rate(4, 0.2), in_chat=Rate(1, 0.2))
     async with set_up(server, tmp_path, rates=rates) as stage:
+        began = asyncio.get_running_loop().time()
         await stage.begins()
         for word in WORDS[:40]:
             stage.writes(word)
             await asyncio.sleep(0.01)
+        seconds = asyncio.get_running_loop().time() - began  # 0.4, and more on a busy machine
         await stage.is_answered(await stage.answers())
     [only] = server.sent
-    assert 1 <= len(only.edits) <= 4
+    assert 1 <= len(only.edits) <= seconds / 0.2 + 2
     assert all("".join(WORDS).startswith(text.removesuffix(CURSOR)) for text in only.edits)
 
 

@@ -44,7 +44,6 @@ class PostgresForTests:
             name = self._free.pop()
             yield self._url_of(name)
             tables = admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [name]).fetchall()
-            admin.execute("SET session_replication_role = replica")  # rows that others refer to go too
             for (table,) in tables:
                 if table != "meta":
                     admin.execute(f"DELETE FROM {name}.{table}".encode())

@@ -16,6 +16,7 @@ from hermes.store import migrate
 from hermes.store.api import responses
 from hermes.store.copy.copy import CopyProgress, StorePlace, copy_store, refuse_running_gateways, running_gateways
 from hermes.store.db import Tx
+from hermes.store.kanban import open as kanban
 from hermes.store.open import DEFAULT_MIGRATIONS, open_database
 from tests.chaos.store_copies import ROWS, copy_command, digests, killed_and_gone_on_with, rows_arrived, seeded
 from tests.contract.store.servers import PostgresForTests
@@ -55,7 +56,7 @@ def server(postgres: PostgresForTests) -> Iterator[StorePlace]:
 def test_every_table_of_the_migrations_is_copied() -> None:
     """A table that a migration makes is in the list by itself, and has a key to go by."""
     made = set()
-    for migrations in (DEFAULT_MIGRATIONS, responses.MIGRATIONS):
+    for migrations in (DEFAULT_MIGRATIONS, responses.MIGRATIONS, kanban.MIGRATIONS):
         for step in migrate.load(migrations):
             for statement in step.statements:
                 made |= set(re.findall(r"^CREATE TABLE (\w+)", statement))

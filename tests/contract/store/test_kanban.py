@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ async def test_a_run_ends_once_and_frees_the_tasks_that_waited(board: Database) 
     await board.write(tasks.move, waiting, TaskState.BLOCKED, actor="ann", now=NOW, blocked_by=BlockReason.DEPENDENCY)
     run = await board.write(runs.begin, task, "run_1", most=1, seconds=60, now=NOW)
     assert run is not None
-    end = {"reason": "", "result": "42", "session_id": "s_1", "now": NOW + 1}
+    end: dict[str, Any] = {"reason": "", "result": "42", "session_id": "s_1", "now": NOW + 1}
     after = AfterRun(TaskState.DONE)
     assert await board.write(runs.end, run, RunOutcome.ANSWERED, after, **end)
     assert not await board.write(runs.end, run, RunOutcome.FAILED, after, **end)
@@ -95,7 +96,7 @@ async def test_a_task_that_a_person_moved_stays_where_it_is_when_its_run_ends(bo
     running = await board.read(tasks.get, task.id)
     assert running is not None
     await board.write(tasks.move, running, TaskState.BLOCKED, actor="ann", now=NOW, blocked_by=BlockReason.INPUT)
-    end = {"reason": "stopped", "result": "", "session_id": "", "now": NOW + 1}
+    end: dict[str, Any] = {"reason": "stopped", "result": "", "session_id": "", "now": NOW + 1}
     await board.write(runs.end, run, RunOutcome.STOPPED, AfterRun(TaskState.DONE), **end)
     left = await board.read(tasks.get, task.id)
     assert left is not None

@@ -22,16 +22,15 @@ from hermes.servers.api import (
     security,
     sessions,
 )
-from hermes.servers.api.anthropic import routes as messages
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.context import CALLER, ApiParts
-from hermes.servers.api.direct import embeddings
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import RateLimits, WrongKeys
 from hermes.servers.api.metrics import Metrics
 from hermes.servers.api.responses import places, routes
+from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
 from hermes.servers.app import Handler, RouteAdder, make_app
 
 PUBLIC = frozenset({"/health"})
@@ -59,8 +58,8 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
     limits = limits_of(parts.gateway.config.api)
     return [
         chat.routes(parts),
-        messages.routes(parts),
-        embeddings.routes(parts),
+        _messages(parts),
+        _embeddings(parts),
         routes.routes(parts, limits),
         _runs(parts, limits),
         sessions.routes(parts, limits),
@@ -124,12 +123,55 @@ def _imported_later(parts: ApiParts, addresses: Sequence[tuple[str, str, str]], 
     return add
 
 
+def _messages(parts: ApiParts) -> RouteAdder:
+    """Routes of the Messages API, imported by the first request for one: a start needs none of them."""
+    made: list[chat.ChatRoutes] = []
+
+    def routes_made() -> Any:
+        if not made:
+            from hermes.servers.api.anthropic.routes import MessageRoutes
+
+            made.append(MessageRoutes(parts, KEEP_ALIVE_SECONDS))
+        return made[0]
+
+    async def complete(request: web.Request) -> web.StreamResponse:
+        answer: web.StreamResponse = await routes_made().complete(request)
+        return answer
+
+    async def count_tokens(request: web.Request) -> web.StreamResponse:
+        answer: web.StreamResponse = await routes_made().count_tokens(request)
+        return answer
+
+    async def end(app: web.Application) -> None:
+        for routes_in_use in made:
+            await routes_in_use.calls.end(app)
+
+    def add(app: web.Application) -> None:
+        app.router.add_post("/v1/messages", complete)
+        app.router.add_post("/v1/messages/count_tokens", count_tokens)
+        app.on_shutdown.append(end)
+
+    return add
+
+
 def job_routes(parts: ApiParts) -> RouteAdder:
     return _imported_later(parts, JOB_ROUTES, "hermes.servers.api.jobs", "JobRoutes")
 
 
 def kanban_routes(parts: ApiParts) -> RouteAdder:
     return _imported_later(parts, KANBAN_ROUTES, "hermes.servers.api.kanban", "KanbanRoutes")
+
+
+def _embeddings(parts: ApiParts) -> RouteAdder:
+    async def embed(request: web.Request) -> web.StreamResponse:
+        from hermes.servers.api.direct import embeddings
+
+        return await embeddings.embed(parts.gateway, request)
+
+    def add(app: web.Application) -> None:
+        app.router.add_post("/v1/embeddings", embed)
+
+    return add
 
 
 def make_api(parts: ApiParts, keys: ApiKeys) -> web.Application:

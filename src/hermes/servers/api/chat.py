@@ -42,7 +42,6 @@ from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.events import ApprovalRequested, TurnEnded, TurnEvent, TurnStarted
-from hermes.services.requests.legs import with_steps
 from hermes.services.requests.outcomes import read_result
 from hermes.services.requests.requests import PLATFORM, RequestHandle, RequestState
 from hermes.store import trace
@@ -243,6 +242,8 @@ class ChatRoutes:
         parse.check_results(talk.messages)
         if not any(message.tool_calls for message in talk.messages):
             return talk.messages
+        from hermes.services.requests.legs import with_steps  # a start needs it not
+
         return await self._gateway.db.read(with_steps, request[CALLER].sender_id, talk.messages)
 
     def _note(self, asked: ChatRequest) -> None:

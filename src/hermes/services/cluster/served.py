@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from hermes.core.keys import LOCAL, Target
-from hermes.platforms.local.hub import LocalHub
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.cluster.node import ClusterNode
 
 
+class Terminals(Protocol):
+    """The terminals that are open at this node. The hub of the local platform is one."""
+
+    def has_listener(self, chat: str) -> bool: ...
+    def chats(self) -> Iterable[str]: ...
+
+
 class ServedTargets:
-    def __init__(self, node: ClusterNode, supervisor: Supervisor, hub: LocalHub) -> None:
+    def __init__(self, node: ClusterNode, supervisor: Supervisor, terminals: Terminals) -> None:
         self._node = node
         self._supervisor = supervisor
-        self._hub = hub
+        self._terminals = terminals
 
     def has(self, target: str) -> bool:
         try:
@@ -20,13 +29,13 @@ class ServedTargets:
         except ValueError:  # a damaged row, which is told so when it is its turn
             return True
         if parsed.platform == LOCAL:
-            return self._hub.has_listener(parsed.chat)
+            return self._terminals.has_listener(parsed.chat)
         return self._supervisor.has(parsed)
 
     def prefixes(self) -> list[str]:
         """How the keys of those targets begin."""
         accounts = [f"{key}:" for key in self._supervisor.here() if key.platform != LOCAL]
-        return [*accounts, *(str(Target(LOCAL, chat)) for chat in self._hub.chats())]
+        return [*accounts, *(str(Target(LOCAL, chat)) for chat in self._terminals.chats())]
 
     def wake_elsewhere(self, target: str) -> None:
         self._node.wakeups.send("target", target)

@@ -23,8 +23,8 @@ from hermes.core.roles import PersonRole
 from hermes.services.inbound.actions import Actions
 from hermes.services.inbound.judge import Arrival, BatchSource, EventJudge
 from hermes.services.inbound.notices import Notices
+from hermes.services.inbound.owner_settings import apply_settings
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.services.people.owners import apply_settings
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx

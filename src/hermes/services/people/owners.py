@@ -22,6 +22,7 @@ from hermes.core.messages import Button, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.roles import OwnerBy, PersonRole
 from hermes.services.events import EventBus, TurnEnded, TurnEvent
+from hermes.services.inbound.owner_settings import apply_settings
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import outbox, people
@@ -42,20 +43,6 @@ class OwnerAnswer:
 
     text: str
     counts: bool = False
-
-
-def apply_settings(tx: Tx, owners: tuple[str, ...], person: Person) -> None:
-    """Give a person the role that ``owners`` says; take it from somebody who was named there and is no longer."""
-    named = (
-        any(f"{one.platform}:{one.user_id}" in owners for one in people.accounts(tx, person.id)) if owners else False
-    )
-    by = people.owner_by(tx, person.id)
-    if named and (by != OwnerBy.CONFIG or person.role != PersonRole.OWNER):
-        people.set_owner(tx, person.id, PersonRole.OWNER, OwnerBy.CONFIG)
-        log.info("Owner named", extra={"person": person.id})
-    elif not named and by == OwnerBy.CONFIG:
-        people.set_owner(tx, person.id, PersonRole.USER, OwnerBy.NEVER_ASKED)
-        log.info("Owner no longer named", extra={"person": person.id})
 
 
 class Owners:

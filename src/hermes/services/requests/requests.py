@@ -30,7 +30,7 @@ from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.turns import end as turn_end
-from hermes.store.turns import reopen, turns
+from hermes.store.turns import turns
 from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.end import CardWriter, Ending
 from hermes.store.turns.turns import Turn, TurnState
@@ -319,6 +319,8 @@ class Requests:
 
     async def reopen(self, event_id: str) -> bool:
         """Let the turn of a request that failed or was stopped go on from its last step. False: it cannot."""
+        from hermes.store.turns import reopen  # a start needs it not
+
         if not await self._db.write(reopen.reopen, event_id, now=self._clock.now()):
             return False
         if (state := await self.state_of(event_id)) is not None:

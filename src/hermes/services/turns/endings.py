@@ -24,7 +24,6 @@ from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import outbox, outbox_files
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
-from hermes.store.turns import client_calls
 from hermes.store.turns import end as turn_end
 from hermes.store.turns.end import Ending
 from hermes.store.turns.turns import TurnState
@@ -165,6 +164,8 @@ class Endings:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         outbox_files.note(tx, mail.files)
         if calls and work.steps:
+            from hermes.store.turns import client_calls  # a start needs it not
+
             client_calls.note(tx, work.turn, calls, now=now)
         sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.outbox_writer.begin_within(tx, ending.replies, place, now=now)

@@ -269,6 +269,7 @@ class Lanes:
     async def drain(self, seconds: float) -> None:
         """Take no more work; give running turns a moment to finish, then leave them for the next process."""
         self._is_draining = True
+        in_hand = list(self._active)
         tasks = [active.task for active in self._active.values() if active.task is not None]
         if not tasks:
             return
@@ -281,6 +282,9 @@ class Lanes:
                 active.task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=2)
+        if self._wake_elsewhere is not None:
+            for lane in in_hand:
+                self._wake_elsewhere(lane)
 
     def resume(self) -> None:
         """Take work again after a drain."""

@@ -34,7 +34,8 @@ from hermes.store.copy.snapshot import (
     tables_of,
 )
 from hermes.store.db import Database, Tx
-from hermes.store.open import DEFAULT_MIGRATIONS, is_postgres, open_database
+from hermes.store.kanban import open as kanban
+from hermes.store.open import DEFAULT_MIGRATIONS, is_postgres, open_database, prepare_family
 
 if TYPE_CHECKING:
     import psycopg
@@ -48,7 +49,7 @@ NOTE = migrate.UNFINISHED_COPY
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """Where a store is: a PostgreSQL address, or the ``state.db`` of a home with the response store beside it."""
+    """Where a store is: a PostgreSQL address, or the ``state.db`` of a home with the other stores beside it."""
 
     address: str
 
@@ -60,9 +61,9 @@ class StorePlace:
     def path(self) -> Path:
         return Path(self.address)
 
-    @property
-    def responses_path(self) -> Path:
-        return self.path.parent / responses.FILE
+    def beside(self, file: str) -> Path:
+        """Where a family of tables has its own file, in the same home."""
+        return self.path.parent / file
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +124,58 @@ async def copy_store(
 # Opening
 
 
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Tables that live apart on SQLite: their file and migrations, and a table by which they are recognized."""
+
+    name: str
+    file: str
+    migrations: str
+    table: str
+
+
+FAMILIES = (
+    _Family(responses.FAMILY, responses.FILE, responses.MIGRATIONS, "responses"),
+    _Family(kanban.FAMILY, kanban.FILE, kanban.MIGRATIONS, "tasks"),
+)
+
+
 async def _open(stack: contextlib.AsyncExitStack, source: StorePlace, destination: StorePlace) -> list[_Part]:
-    main_steps, response_steps = migrate.load(DEFAULT_MIGRATIONS), migrate.load(responses.MIGRATIONS)
+    main_steps = migrate.load(DEFAULT_MIGRATIONS)
     main = await _snapshot(stack, source.address)
-    of_responses: Snapshot | None = main
-    if not source.is_postgres:
-        has_responses = await asyncio.to_thread(source.responses_path.exists)
-        of_responses = await _snapshot(stack, str(source.responses_path)) if has_responses else None
     _refuse_other_schema(main, main_steps, "")
-    if of_responses is not None and of_responses.has("responses"):
-        _refuse_other_schema(of_responses, response_steps, responses.FAMILY if source.is_postgres else "")
     into = await open_database(destination.address, for_copy=True)
     stack.push_async_callback(into.close)
+    parts = [_Part("", tables_of(main_steps), main, into, destination.address)]
+    for family in FAMILIES:
+        parts.append(await _open_family(stack, family, source, destination, main, into))
+    return parts
+
+
+async def _open_family(
+    stack: contextlib.AsyncExitStack,
+    family: _Family,
+    source: StorePlace,
+    destination: StorePlace,
+    main: Snapshot,
+    into: Database,
+) -> _Part:
+    steps = migrate.load(family.migrations)
+    of_family: Snapshot | None = main
+    if not source.is_postgres:
+        path = source.beside(family.file)
+        of_family = await _snapshot(stack, str(path)) if await asyncio.to_thread(path.exists) else None
+    if of_family is not None and not of_family.has(family.table):
+        of_family = None  # nobody has used these tables
+    if of_family is not None:
+        _refuse_other_schema(of_family, steps, family.name if source.is_postgres else "")
     if destination.is_postgres:
-        await into.alone(responses.prepare, response_steps)
-        responses_into, responses_where = into, destination.address
-    else:
-        responses_where = str(destination.responses_path)
-        responses_into = await open_database(responses_where, migrations=responses.MIGRATIONS, for_copy=True)
-        stack.push_async_callback(responses_into.close)
-    return [
-        _Part("", tables_of(main_steps), main, into, destination.address),
-        _Part(responses.FAMILY, tables_of(response_steps), of_responses, responses_into, responses_where),
-    ]
+        await into.alone(prepare_family, steps, family.name)
+        return _Part(family.name, tables_of(steps), of_family, into, destination.address)
+    where = str(destination.beside(family.file))
+    opened = await open_database(where, migrations=family.migrations, for_copy=True)
+    stack.push_async_callback(opened.close)
+    return _Part(family.name, tables_of(steps), of_family, opened, where)
 
 
 async def _snapshot(stack: contextlib.AsyncExitStack, address: str) -> Snapshot:

@@ -14,7 +14,7 @@ CREATE TABLE boards (
 
 CREATE TABLE tasks (
     id BIGINT PRIMARY KEY,
-    board TEXT NOT NULL REFERENCES boards (name),
+    board TEXT NOT NULL,
     title TEXT NOT NULL,
     body TEXT NOT NULL DEFAULT '',
     state TEXT NOT NULL,
@@ -43,15 +43,15 @@ CREATE UNIQUE INDEX tasks_dedupe ON tasks (dedupe_key) WHERE dedupe_key IS NOT N
 
 -- ``task_id`` may begin once ``needs_id`` is done.
 CREATE TABLE task_needs (
-    task_id BIGINT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
-    needs_id BIGINT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    task_id BIGINT NOT NULL,
+    needs_id BIGINT NOT NULL,
     PRIMARY KEY (task_id, needs_id)
 );
 CREATE INDEX task_needs_of ON task_needs (needs_id);
 
 CREATE TABLE task_comments (
     id TEXT PRIMARY KEY,
-    task_id BIGINT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    task_id BIGINT NOT NULL,
     author TEXT NOT NULL,
     body TEXT NOT NULL,
     created_at DOUBLE PRECISION NOT NULL
@@ -59,7 +59,7 @@ CREATE TABLE task_comments (
 CREATE INDEX task_comments_of ON task_comments (task_id, created_at);
 
 CREATE TABLE task_links (
-    task_id BIGINT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    task_id BIGINT NOT NULL,
     url TEXT NOT NULL,
     title TEXT NOT NULL DEFAULT '',
     created_at DOUBLE PRECISION NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE task_links (
 -- What happened to a task, for its history and for clients that follow the board.
 CREATE TABLE task_events (
     id BIGINT PRIMARY KEY,
-    task_id BIGINT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    task_id BIGINT NOT NULL,
     board TEXT NOT NULL,
     kind TEXT NOT NULL,
     actor TEXT NOT NULL,

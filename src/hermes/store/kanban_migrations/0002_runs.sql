@@ -4,7 +4,7 @@ ALTER TABLE tasks ADD COLUMN session_id TEXT;
 -- ``event_id`` names the inbox event of the run; its dedupe key is the run's id, so a run is handed over once.
 CREATE TABLE task_runs (
     id TEXT PRIMARY KEY,
-    task_id BIGINT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    task_id BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     event_id TEXT NOT NULL,
     state TEXT NOT NULL,

@@ -73,6 +73,20 @@ def test_what_cannot_be_granted_for_longer_is_not_offered() -> None:
     assert [choice.value for choice in approval_menu({}, ENGLISH).matches] == ["once", "deny", "why"]
 
 
+def test_what_has_scrolled_away_is_not_approved_with_one_key_but_by_the_code_at_its_end() -> None:
+    asked = {
+        "tool": "terminal",
+        "arguments": json.dumps({"command": "x" * 9000}),
+        "proof": "4TQX9BKM",
+        "has_scopes": True,
+    }
+    menu = approval_menu(asked, ENGLISH)
+    assert [choice.value for choice in menu.matches] == ["deny", "why"]
+    assert menu.typed("y") is None
+    *_, told, _ = [text_of(line) for line in approval_box(asked, ENGLISH, 200)]
+    assert told.endswith("press Esc and type /approve 4TQX9BKM")
+
+
 def test_an_answer_becomes_the_command_that_gives_it() -> None:
     assert answer_command("K7", "once") == "/approve K7"
     assert answer_command("K7", "session") == "/approve K7 session"

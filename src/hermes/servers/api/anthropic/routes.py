@@ -14,23 +14,11 @@ from hermes.servers.api.anthropic.stream import MessageWriter
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.chat import ChatRequest, ChatRoutes
 from hermes.servers.api.content import InputLimits, limits_of
-from hermes.servers.api.context import ApiParts
 from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import EventStream
-from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
-from hermes.servers.app import RouteAdder, json_response
+from hermes.servers.app import json_response
 
 SHOWS_THINKING = web.RequestKey("shows_thinking", bool)
-
-
-def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> RouteAdder:
-    def add(app: web.Application) -> None:
-        messages = MessageRoutes(parts, keep_alive_seconds)
-        app.router.add_post("/v1/messages", messages.complete)
-        app.router.add_post("/v1/messages/count_tokens", messages.count_tokens)
-        app.on_shutdown.append(messages.calls.end)
-
-    return add
 
 
 class MessageRoutes(ChatRoutes):

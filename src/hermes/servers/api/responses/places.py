@@ -18,7 +18,6 @@ from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinaliz
 from hermes.servers.api.responses.request import ResponseRequest, check_results
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.services.gateway import Gateway
-from hermes.services.requests.legs import with_steps
 from hermes.store.api.responses import StoredResponse
 from hermes.store.ids import new_id
 
@@ -95,6 +94,8 @@ class ResponsePlaces:
         else:
             check_results(before, asked.said)
         if not has_own and any(message.tool_calls for message in asked.said.messages):
+            from hermes.services.requests.legs import with_steps  # a start needs it not
+
             whole = await self._gateway.db.read(with_steps, request[CALLER].sender_id, asked.said.messages)
             asked = replace(asked, said=replace(asked.said, messages=whole))
         standing = "\n\n".join(text for text in (asked.history.instructions, asked.said.instructions) if text)
