@@ -15,6 +15,7 @@ from hermes.store.db import Tx
 DONE = "danger.txt"
 GO_ON = "go-on.txt"
 REVEALED = "revealed.txt"
+DEPLOYED = "deployed.txt"
 NEVER = "never"
 
 
@@ -85,6 +86,18 @@ async def dawdle(_: ToolContext) -> str:
     finally:
         await asyncio.Event().wait()
     return "Never."
+
+
+@tool(toolset="test", repeatable=False)
+async def deploy(ctx: ToolContext, name: str) -> str:
+    """Append a line to deployed.txt in the workspace, without a question."""
+
+    def append() -> None:
+        with ctx.inside(DEPLOYED).open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+
+    await asyncio.to_thread(append)
+    return f"Deployed {name}."
 
 
 @tool(toolset="test", repeatable=False)

@@ -294,6 +294,9 @@ class ApiConfig:
         2000, "requests of one key that run at the same time", env="API_SERVER_MAX_CONCURRENT", low=1, high=100_000
     )
     queue_seconds: float = setting(10.0, "how long a request over a limit waits", high=600)
+    approval_wait_seconds: float = setting(
+        10.0, "how long a stream stays open after it showed a question", low=0, high=3600
+    )
 
 
 @dataclass(frozen=True, slots=True)

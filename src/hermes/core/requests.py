@@ -94,6 +94,7 @@ class TurnResult:
     run) or 'error'. ``segments`` are texts that the model wrote before, beside calls of the gateway's tools.
     ``thinking`` is what the model thought, one text for each of its calls. ``notices`` tell how the answer came to be
     (a fallback was used). ``is_rate_limited``: the provider refused with 429, and asked for ``retry_after`` seconds.
+    ``steps`` counts the times that the gateway ran tools of its own.
     """
 
     turn_id: str
@@ -111,6 +112,7 @@ class TurnResult:
     logprobs: tuple[Json, ...] = ()
     is_rate_limited: bool = False
     retry_after: float | None = None
+    steps: int = 0
 
     @property
     def whole_text(self) -> str:

@@ -270,13 +270,11 @@ async def test_a_failure_in_mid_stream_is_an_api_error(sdk: Sdk, model: FakeMode
     assert caught.value.code == "auth"
 
 
-async def test_an_approval_is_a_conflict_error_that_names_it(sdk: Sdk, model: FakeModel) -> None:
+async def test_an_approval_is_an_answer_with_its_code(sdk: Sdk, model: FakeModel) -> None:
     model.script([calls_tools(("danger", {"text": "x"})), "never said"])
-    with pytest.raises(openai.ConflictError) as caught:
-        await sdk.client.chat.completions.create(model=MODEL, messages=says("do it"))
-    assert caught.value.code == "approval_required"
-    assert isinstance(caught.value.body, dict)
-    assert caught.value.body["approval_id"].startswith("ap_")
+    answer = await sdk.client.chat.completions.create(model=MODEL, messages=says("do it"))
+    assert answer.choices[0].finish_reason == "stop"
+    assert "/approve " in (answer.choices[0].message.content or "")
 
 
 async def test_nobody_there_is_a_connection_error() -> None:

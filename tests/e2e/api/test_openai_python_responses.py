@@ -89,7 +89,7 @@ async def test_our_tools_are_items_of_the_output(sdk: Sdk, model: FakeModel, tmp
                 answer: Response = await stream.get_final_response()
         else:
             answer = await sdk.client.responses.create(model=MODEL, input="what to buy?")
-        assert [item.type for item in answer.output] == ["function_call", "function_call_output", "message"]
+        assert [item.type for item in answer.output] == ["mcp_call", "message"]
         assert answer.output_text == "Bread and milk."
 
 

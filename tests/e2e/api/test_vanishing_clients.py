@@ -89,9 +89,11 @@ async def test_a_client_that_vanishes_after_any_event_leaves_a_final_state(
         assert count > 5
         for most in range(count + 1):
             does_some_work(model)
-            await read_events(api, f"POST {path}", body, most)
+            # The same words again would be the same request, which is joined instead of being answered anew.
+            await read_events(api, f"POST {path}", body.replace(b'"hi"', b'"hi %d"' % most), most)
             state = await ended(api)
-            assert state.status == "completed", most
+            stops = ("cancelled",) if path == "/v1/chat/completions" else ()  # leaving that stream stops its turn
+            assert state.status in ("completed", *stops), most
             if path == "/v1/responses":
                 assert await settled(api, state.row.id.removeprefix("ev_")) == "completed", most
 

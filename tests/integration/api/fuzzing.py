@@ -37,7 +37,7 @@ async def fuzz(
     phases: str = "examples,coverage,fuzzing,stateful",
     paths: str = "",
     may_fail: bool = False,
-    seconds: float = 60.0,
+    seconds: float = 150.0,
 ) -> Fuzzed:
     """``paths`` is a pattern of those to take; ``may_fail``: the model is broken, so documented 5xx are right."""
     with tempfile.TemporaryDirectory(prefix="hermes-fuzz-") as folder:

@@ -248,20 +248,19 @@ async def test_a_turn_stopped_in_the_middle_gives_what_there_is(api: Api, model:
     assert answer.headers["X-Hermes-Partial"] == "true"
 
 
-async def test_an_approval_ends_the_call_and_the_turn_goes_on_when_it_is_answered(api: Api, model: FakeModel) -> None:
+async def test_a_question_is_the_answer_and_the_turn_goes_on_when_it_is_answered(api: Api, model: FakeModel) -> None:
     model.script([calls_tools(("danger", {"text": "x"})), "done"])
     answer = await api.post(CHAT, ask("go"), X_Hermes_Session_Id="talk")
-    assert answer.status == 409
-    assert answer.error["code"] == "approval_required"
-    assert answer.error["session_id"] == "talk"
-    assert answer.error["approval_id"].startswith("ap_")
-    assert answer.error["approval_code"] in answer.error["message"]
+    assert answer.status == 200
+    [choice] = answer.json["choices"]
+    [asked] = answer.json["hermes"]["approvals"]
+    assert choice["finish_reason"] == "stop"
+    assert f"/approve {asked['approval_code']}" in choice["message"]["content"]
+    assert (answer.headers["X-Hermes-Completed"], answer.headers["x-should-retry"]) == ("false", "false")
     state = await api.gateway.requests.state_of(await api.gateway.db.read(last_event))
     assert state is not None
     assert state.status == "waiting_approval"
-    await api.gateway.approvals.answer(
-        answer.error["approval_id"], allow=True, platform="api", sender_id=OWNER.sender_id
-    )
+    await api.gateway.approvals.answer(asked["approval_id"], allow=True, platform="api", sender_id=OWNER.sender_id)
     assert (await ended(api)).status == "completed"
     assert model.last_request["messages"][-1]["content"] == "Wrote 'x'."
 
@@ -494,13 +493,6 @@ async def test_an_error_in_the_middle_of_a_stream_is_told_and_the_stream_ends_pr
     assert finish_of(events) == []
 
 
-async def test_an_approval_ends_a_stream_with_its_code(api: Api, model: FakeModel) -> None:
-    model.script([calls_tools(("danger", {"text": "x"})), "done"])
-    events = await stream(api, ask("go"))
-    assert events[-1].data == "[DONE]"
-    assert chunks(events)[-1]["error"]["code"] == "approval_required"
-
-
 async def test_an_answer_without_words_is_told_in_words(api: Api, model: FakeModel) -> None:
     model.default = Reply(text="")
     events = await stream(api, ask("hi"))
@@ -516,12 +508,37 @@ async def test_a_refusal_of_a_stream_is_a_plain_answer(api: Api) -> None:
 # Clients that go away
 
 
-async def test_a_client_that_leaves_a_stream_does_not_stop_the_turn(api: Api, model: FakeModel) -> None:
+@pytest.mark.parametrize("headers", [{"X_Hermes_On_Disconnect": "continue"}, {"Idempotency_Key": "one"}])
+async def test_a_stream_that_asks_for_it_goes_on_without_its_client(
+    api: Api, model: FakeModel, headers: dict[str, str]
+) -> None:
+    model.streams(["one ", "two"])
+    model.hold()
+    async with api.streaming(CHAT, ask("hi", stream=True), **headers) as (_, events):
+        assert (await anext(events)).data["choices"][0]["delta"]["role"] == "assistant"
+    await model.is_holding()
+    await asyncio.sleep(0.5)  # longer than the server takes to see who left
+    model.release()
+    assert (await ended(api)).status == "completed"
+
+
+async def test_leaving_a_stream_stops_its_turn(api: Api, model: FakeModel) -> None:
     model.streams(["one ", "two"])
     model.hold()
     async with api.streaming(CHAT, ask("hi", stream=True)) as (_, events):
         assert (await anext(events)).data["choices"][0]["delta"]["role"] == "assistant"
+        await model.is_holding()
+    state = await ended(api)
+    assert (state.status, state.row.reason) == ("cancelled", "stopped")
+
+
+async def test_a_client_that_leaves_before_a_whole_answer_does_not_stop_the_turn(api: Api, model: FakeModel) -> None:
+    model.hold(silently=True)
+    asking = asyncio.create_task(api.post(CHAT, ask("hi")))
     await model.is_holding()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await asyncio.sleep(0.5)  # longer than the server takes to see who left
     model.release()
     assert (await ended(api)).status == "completed"
 
@@ -545,10 +562,11 @@ async def test_an_unknown_wish_for_disconnects_is_refused(api: Api) -> None:
 async def test_a_client_that_vanishes_at_any_event_leaves_a_final_state(api: Api, model: FakeModel) -> None:
     for count in range(6):  # role, words, tool running, tool completed, words, finish
         model.script([calls_tools(("search_files", {"text": "x"}), text="Let me look."), "Found it."])
-        async with api.streaming(CHAT, ask("hi", stream=True)) as (_, events):
+        # The same words again would be the same request, taken up where it was left.
+        async with api.streaming(CHAT, ask(f"hi {count}", stream=True)) as (_, events):
             for _ in range(count):
                 await anext(events)
-        assert (await ended(api)).status == "completed"
+        assert (await ended(api)).status in ("completed", "cancelled")
 
 
 async def test_a_silent_stream_shows_that_it_lives(api: Api, model: FakeModel) -> None:

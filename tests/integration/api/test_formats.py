@@ -87,7 +87,7 @@ async def test_the_form_holds_for_every_call_of_the_turn_and_nothing_but_the_ans
 
         model.script(turn)
         made = (await api.post(RESPONSES, response())).json
-        assert [item["type"] for item in made["output"]] == ["function_call", "function_call_output", "message"]
+        assert [item["type"] for item in made["output"]] == ["mcp_call", "message"]
         assert texts(made) == [ANSWER]
         model.script(turn)
         events = await stream(api, RESPONSES, response())

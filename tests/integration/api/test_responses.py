@@ -27,6 +27,7 @@ from tests.integration.conftest import crash
 Json = dict[str, Any]
 
 PATH = "/v1/responses"
+OLDER = {"X_Hermes_Tool_Items": "function_call"}
 WEATHER = {
     "type": "function",
     "name": "weather",
@@ -320,10 +321,37 @@ async def test_a_stream_tells_every_step_of_a_message_by_typed_events(api: Api, 
     assert (await api.get(f"{PATH}/{done['id']}")).json == done
 
 
-async def test_our_own_tools_appear_as_calls_and_results_in_both_shapes(api: Api, model: FakeModel) -> None:
-    script = [calls_tools(("search_files", {"text": "x"}), text="Let me look."), Reply("Nothing there.")]
+async def test_our_own_tools_are_calls_that_the_server_ran(api: Api, model: FakeModel) -> None:
+    script = [calls_tools(("search_files", {"pattern": "x"}), text="Let me look."), Reply("Nothing there.")]
     model.script(script)
     whole = (await api.post(PATH, {"input": "look"})).json
+    kinds = ["message", "mcp_call", "message"]
+    assert [item["type"] for item in whole["output"]] == kinds
+    said, call, last = whole["output"]
+    assert (said["content"][0]["text"], last["content"][0]["text"]) == ("Let me look.", "Nothing there.")
+    assert (call["name"], call["arguments"], call["status"]) == ("search_files", '{"pattern":"x"}', "completed")
+    assert (call["server_label"], call["error"], call["approval_request_id"]) == ("hermes", None, None)
+    assert isinstance(call["output"], str)
+    assert whole["usage"]["total_tokens"] == 38
+
+    model.script(script)
+    events = await streamed(api, {"input": "look"})
+    message = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done"]
+    message += ["content_part.done", "output_item.done"]
+    calling = ["output_item.added", "mcp_call.in_progress", "mcp_call_arguments.delta", "mcp_call_arguments.done"]
+    calling += ["mcp_call.completed", "output_item.done"]
+    assert types(events) == ["created", "in_progress", *message, *calling, *message, "completed"]
+    added = [event for event in events if event["type"] == "response.output_item.added"]
+    assert [(event["output_index"], event["item"]["type"]) for event in added] == list(enumerate(kinds))
+    done = events[-1]["response"]
+    assert done["output"][1] == {**call, "id": done["output"][1]["id"], "call_id": done["output"][1]["call_id"]}
+    assert (await api.get(f"{PATH}/{done['id']}")).json["output"] == done["output"]
+
+
+async def test_a_client_that_shows_them_gets_our_calls_as_functions(api: Api, model: FakeModel) -> None:
+    script = [calls_tools(("search_files", {"text": "x"}), text="Let me look."), Reply("Nothing there.")]
+    model.script(script)
+    whole = (await api.post(PATH, {"input": "look"}, **OLDER)).json
     kinds = ["message", "function_call", "function_call_output", "message"]
     assert [item["type"] for item in whole["output"]] == kinds
     said, call, result, last = whole["output"]
@@ -340,7 +368,7 @@ async def test_our_own_tools_appear_as_calls_and_results_in_both_shapes(api: Api
     assert whole["usage"]["total_tokens"] == 38
 
     model.script(script)
-    events = await streamed(api, {"input": "look"})
+    events = await streamed(api, {"input": "look"}, **OLDER)
     message = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done"]
     message += ["content_part.done", "output_item.done"]
     calling = ["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"]
@@ -404,15 +432,15 @@ async def test_in_a_mixed_batch_ours_have_results_and_theirs_are_handed_back(api
     model.script([calls_tools(("search_files", {"text": "x"}), ("weather", {"city": "Oslo"}))])
     events = await streamed(api, {"input": "both", "tools": [WEATHER]})
     output = events[-1]["response"]["output"]
-    assert [item["type"] for item in output] == ["function_call", "function_call_output", "function_call"]
-    assert [item.get("name") for item in output] == ["search_files", None, "weather"]
+    assert [item["type"] for item in output] == ["mcp_call", "function_call"]
+    assert [item.get("name") for item in output] == ["search_files", "weather"]
 
 
 async def test_long_arguments_of_our_own_calls_are_trimmed_in_the_last_event_only(api: Api, model: FakeModel) -> None:
     long = "ä" * 60_000
     model.script([calls_tools(("search_files", {"text": long})), Reply("No.")])
     events = await streamed(api, {"input": "look"})
-    [whole] = [event for event in events if event["type"] == "response.function_call_arguments.done"]
+    [whole] = [event for event in events if event["type"] == "response.mcp_call_arguments.done"]
     assert len(whole["arguments"].encode()) > 102_400
     trimmed = events[-1]["response"]["output"][0]
     assert trimmed["arguments_trimmed"] is True
@@ -705,28 +733,125 @@ async def allow(api: Api, approval_id: str) -> None:
     await api.gateway.approvals.answer(approval_id, allow=True, platform="local", sender_id="local")
 
 
-async def test_an_approval_ends_the_call_and_the_response_goes_on_when_it_is_answered(
+async def test_a_question_ends_the_response_which_gets_the_rest_when_it_is_answered_elsewhere(
     api: Api, model: FakeModel
 ) -> None:
-    model.script([calls_tools(("danger", {"text": "boo"})), Reply("Done it.")])
+    model.script([calls_tools(("danger", {"text": "boo"}), text="I begin."), Reply("Done it.")])
     answer = await api.post(PATH, {"input": "do it"})
-    assert (answer.status, answer.error["code"]) == (409, "approval_required")
-    response_id = answer.error["response_id"]
-    waiting = (await api.get(f"{PATH}/{response_id}")).json
-    assert waiting["status"] == "in_progress"
-    assert [asked["approval_id"] for asked in waiting["hermes"]["approvals"]] == [answer.error["approval_id"]]
-    await allow(api, answer.error["approval_id"])
-    body = await until(api, response_id, "completed")
-    assert [item["type"] for item in body["output"]] == ["function_call", "function_call_output", "message"]
-    assert text_of(body) == "Done it."
+    asked = answer.json
+    assert (answer.status, asked["status"], answer.headers["x-should-retry"]) == (200, "completed", "false")
+    assert [item["type"] for item in asked["output"]] == ["message", "mcp_approval_request", "message"]
+    request = asked["output"][1]
+    assert (request["name"], request["arguments"], request["server_label"]) == ("danger", '{"text":"boo"}', "hermes")
+    assert f"/approve {request['approval_code']}" in asked["output"][2]["content"][0]["text"]
+    waiting = (await api.get(f"{PATH}/{asked['id']}")).json
+    assert waiting == asked
+    await allow(api, asked["hermes"]["approvals"][0]["approval_id"])
+    async with asyncio.timeout(10):
+        while "mcp_call" not in str(body := (await api.get(f"{PATH}/{asked['id']}")).json):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert [item["type"] for item in body["output"]] == ["message", "mcp_call", "message"]
+    assert body["output"][1]["approval_request_id"] == request["id"]
+    assert text_of(body) == "I begin.Done it."
 
 
-async def test_a_stream_that_meets_an_approval_says_so_and_ends(api: Api, model: FakeModel) -> None:
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_an_approval_response_goes_on_with_the_turn(
+    api: Api, model: FakeModel, streams: bool, is_stored: bool
+) -> None:
     model.script([calls_tools(("danger", {"text": "boo"})), Reply("Done it.")])
-    events = await streamed(api, {"input": "do it"})
-    assert types(events) == ["created", "in_progress", "error"]
-    assert events[-1]["code"] == "approval_required"
-    assert events[-1]["response_id"] == events[0]["response"]["id"]
+    more = {"store": is_stored, "stream": streams}
+
+    async def ask(body: Json) -> Json:
+        if not streams:
+            answer = await api.post(PATH, {**body, **more})
+            assert answer.status == 200, answer.body
+            return dict(answer.json)
+        last: Json = (await streamed(api, {**body, **more}))[-1]["response"]
+        return last
+
+    question = {"role": "user", "content": "do it"}
+    asked = await ask({"input": [question]})
+    [request] = [item for item in asked["output"] if item["type"] == "mcp_approval_request"]
+    response = {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
+    before = {"previous_response_id": asked["id"]} if is_stored else {}
+    items = [response] if is_stored else [question, *asked["output"], response]
+    for _ in range(2):  # sent again, it is the same answer
+        done = await ask({"input": items, **before})
+        assert [item["type"] for item in done["output"]] == ["mcp_call", "message"]
+        assert done["output"][0]["approval_request_id"] == request["id"]
+        assert (text_of(done), done["status"]) == ("Done it.", "completed")
+    assert len(model.requests) == 2
+    if is_stored:
+        assert (await api.get(f"{PATH}/{done['id']}")).json["output"] == done["output"]
+        assert (await api.get(f"{PATH}/{asked['id']}")).json["output"] == asked["output"]
+
+
+async def test_a_denied_call_is_told_to_the_model_and_its_words_are_the_response(api: Api, model: FakeModel) -> None:
+    model.script([calls_tools(("danger", {"text": "boo"})), Reply("Then not.")])
+    asked = (await api.post(PATH, {"input": "do it"})).json
+    code = asked["hermes"]["approvals"][0]["approval_code"]
+    done = (await api.post(PATH, {"input": f"/deny {code} too risky", "previous_response_id": asked["id"]})).json
+    assert [(item["type"], item["status"]) for item in done["output"]] == [
+        ("mcp_call", "failed"),
+        ("message", "completed"),
+    ]
+    assert "too risky" in done["output"][0]["error"]
+    assert text_of(done) == "Then not."
+
+
+async def test_what_is_sent_back_of_our_calls_is_read_and_not_doubled(api: Api, model: FakeModel) -> None:
+    model.script([calls_tools(("search_files", {"text": "x"})), Reply("Nothing."), Reply("Still nothing.")])
+    first = (await api.post(PATH, {"input": "look"})).json
+    items = [{"role": "user", "content": "look"}, *first["output"], {"role": "user", "content": "and now?"}]
+    assert (await api.post(PATH, {"input": items, "store": False})).status == 200
+    roles = [message["role"] for message in model.last_request["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    model.says("No.")
+    again = await api.post(PATH, {"input": items[1:2] + items[-1:], "previous_response_id": first["id"]})
+    assert again.status == 200
+    assert [message["role"] for message in model.last_request["messages"]] == roles
+    late = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "mine"}
+    body = {"input": [late, items[-1]], "previous_response_id": again.json["id"]}
+    assert (await api.post(PATH, body)).status == 200
+    assert "mine" not in str(model.last_request["messages"])
+
+
+async def test_a_lost_stream_is_read_on_from_the_last_number(api: Api, model: FakeModel) -> None:
+    model.script([calls_tools(("search_files", {"text": "x"}), text="Let me look."), Reply("Nothing there.")])
+    events = await streamed(api, {"input": "look"})
+    path = f"{PATH}/{events[-1]['response']['id']}?stream=true"
+    for seen in (3, 0, len(events) - 2):
+        rest = events_in((await api.get(f"{path}&starting_after={seen}")).body)
+        assert rest == events[seen + 1 :]
+    assert events_in((await api.get(path)).body) == events
+    assert (await api.get(f"{path}&starting_after=x")).error["param"] == "starting_after"
+
+
+async def test_a_stream_is_read_on_after_a_restart_and_while_the_turn_runs(
+    start_api: StartApi, model: FakeModel
+) -> None:
+    async with start_api() as api, asyncio.timeout(20):
+        events = await streamed(api, {"input": "hello"})
+        response_id = events[-1]["response"]["id"]
+    async with start_api() as api, asyncio.timeout(20):
+        rest = events_in((await api.get(f"{PATH}/{response_id}?stream=true&starting_after=2")).body)
+        assert [event["sequence_number"] for event in rest] == list(range(3, 3 + len(rest)))
+        assert rest[-1]["response"] == events[-1]["response"]
+        model.hold()
+        made = (await api.post(PATH, {"input": "slow", "background": True})).json
+        await model.is_holding()
+        reading = asyncio.create_task(api.get(f"{PATH}/{made['id']}?stream=true"))
+        await asyncio.sleep(0.1)
+        model.release()
+        told = events_in((await reading).body)
+    assert (told[0]["type"], told[-1]["type"]) == ("response.created", "response.completed")
+    assert text_of(told[-1]["response"]) == "echo: slow"
+
+
+def events_in(body: bytes) -> list[Json]:
+    return [orjson.loads(line[6:]) for line in body.split(b"\n") if line.startswith(b"data: ")]
 
 
 # Restarts
@@ -835,9 +960,9 @@ async def test_after_a_crash_the_response_is_settled_from_what_the_turn_left(
         (api.gateway.home.parent / "work" / GO_ON).touch()
     async with start_api() as api, asyncio.timeout(10):
         body = await until(api, made["id"], "completed")
-    assert [item["type"] for item in body["output"]] == ["message", "function_call", "function_call_output", "message"]
+    assert [item["type"] for item in body["output"]] == ["message", "mcp_call", "message"]
     assert text_of(body) == "One moment.Here it is."
-    assert body["output"][2]["output"] == "Done lingering."
+    assert body["output"][1]["output"] == "Done lingering."
     assert body["usage"]["total_tokens"] == 38
 
 

@@ -168,6 +168,10 @@ class Texts:
     )
     APPROVAL_BUTTONS = "Press a button, or type {typed}"
     APPROVAL_TAKES_ADMIN = "It touches this machine, so an admin or the owner must answer."
+    APPROVAL_TAKES_NAMED_KEY = (
+        "It touches this machine, and this API key stands in a file that my own commands can read. Answer in a "
+        "terminal (`hermes approvals approve {code}`), in a chat, or with a named key of an admin."
+    )
     APPROVAL_TIMEOUTS = (
         "I asked {count} times and nobody answered, so I stopped here; nothing of it ran. Write when you are there, "
         "and I ask again."

@@ -231,6 +231,10 @@ class Chinese(Texts):
     )
     APPROVAL_BUTTONS = "点按钮，或输入 {typed}"
     APPROVAL_TAKES_ADMIN = "这会动到这台机器，要由管理员或主人来答复。"
+    APPROVAL_TAKES_NAMED_KEY = (
+        "这会影响本机，而当前的 API 密钥保存在文件中，我自己的命令也能读到它。请在终端里回答"
+        "（`hermes approvals approve {code}`），或在聊天中回答，或使用管理员的具名密钥。"
+    )
     APPROVAL_TIMEOUTS = "我问了 {count} 次都没人答复，就先停在这里，什么也没运行。你在的时候说一声，我再问。"
     APPROVE_BUTTON = "同意"
     DENY_BUTTON = "拒绝"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -12,7 +10,6 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
-from hermes.hosting.tool_processes import TOOL, UNKNOWN
 from hermes.servers.api import (
     approvals,
     auth,
@@ -32,11 +29,9 @@ from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import RateLimits, WrongKeys
 from hermes.servers.api.metrics import Metrics
-from hermes.servers.api.responses import routes
+from hermes.servers.api.responses import places, routes
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
 from hermes.servers.app import Handler, RouteAdder, make_app
-
-log = logging.getLogger(__name__)
 
 PUBLIC = frozenset({"/health"})
 PUBLIC_IN_PART = frozenset({"/health/detailed"})
@@ -56,10 +51,6 @@ WORK = frozenset(
 
 
 READING = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
-FROM_A_TOOL = (
-    "This request comes from a command of the agent, or from a process whose origin is not known. The agent cannot "
-    "answer its own questions or change its gateway. Answer in a chat, or send it from a program that you started."
-)
 
 
 def adders(parts: ApiParts) -> list[RouteAdder]:
@@ -85,7 +76,7 @@ def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
     """Runs can go on from a response, so they are told how one is found."""
 
     def add(app: web.Application) -> None:
-        runs.routes(parts, limits, partial(routes.place_of, app[routes.KEEPER], parts.gateway))(app)
+        runs.routes(parts, limits, partial(places.place_of, app[routes.KEEPER], parts.gateway))(app)
 
     return add
 
@@ -237,7 +228,7 @@ class Gate:
         await security.read_body(request, self._largest_body)
         if request.method != hdrs.METH_POST or path not in WORK:
             if path and request.method not in READING:
-                await self._refuse_tools(request)
+                await security.refuse_tools(request, self._tools)
             return await handler(request)
         slots = await self._limits.take_slot(caller.id)
         try:
@@ -246,17 +237,6 @@ class Gate:
             return await self._repeats.answer(request, caller, handler)
         finally:
             self._limits.give_back(slots)
-
-    async def _refuse_tools(self, request: web.Request) -> None:
-        """Refuse a change that a command of the agent asks for. Only a peer on this machine costs more than a look."""
-        transport = request.transport
-        if transport is None:
-            raise ApiError(408, "The client left before its turn came.", code="client_gone")
-        theirs, ours = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        origin = await asyncio.to_thread(self._tools.origin_of_connection, theirs[:2], ours[:2])
-        if origin in (TOOL, UNKNOWN):
-            log.warning("Request refused", extra={"path": request.path, "reason": f"the process is {origin}"})
-            raise ApiError(403, FROM_A_TOOL, code="agents_own_process", kind="permission_error")
 
 
 @lru_cache(maxsize=256)

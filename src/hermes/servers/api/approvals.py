@@ -1,4 +1,6 @@
-"""`/api/approvals`: the questions the agent waits for, and their answers, with the role of the key that answers.
+"""The questions the agent waits for, and their answers, with the role of the key that answers.
+
+`/api/approvals` lists and answers them. A chat client reads them as text and types `/approve CODE` or `/deny CODE`.
 
 A user's key sees and answers its own questions; what touches the host needs a named key of an admin or the owner. The
 default key is stored in a file and may only deny it.
@@ -9,9 +11,11 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec import UNSET
 
-from hermes.core.approval import ApprovalState, Scope, effect_sha256, may_answer
+from hermes.core.approval import ApprovalState, Scope, effect_sha256, may_answer, read_approve, read_deny
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH, words_of
+from hermes.core.i18n.en import Texts
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
@@ -25,11 +29,13 @@ from hermes.servers.api.transcripts import trimmed
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.approvals import Answered, AnswerOutcome
 from hermes.services.gateway import Gateway
+from hermes.services.outbound import approval_cards
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import approvals, inbox, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.turns import tool_calls
+from hermes.store.turns.tool_calls import StoredCall
 
 NO_SECOND_FACTOR = (
     "The default key cannot approve what touches the machine: it stands in a file that the agent's own commands can "
@@ -178,6 +184,101 @@ def too_late(approval: Approval, sentence: str = "") -> ApiError:
 def no_such_approval(approval_id: str) -> ApiError:
     message = f"There is no approval {approval_id[:80]!r} for this key. GET /api/approvals lists those that wait."
     return not_found(message, code="approval_not_found")
+
+
+# Questions as text, and answers that are typed
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that a turn waits with, and the call it is about."""
+
+    approval: Approval
+    call: StoredCall | None
+
+    @property
+    def name(self) -> str:
+        return self.call.name if self.call is not None else "?"
+
+    @property
+    def arguments(self) -> str:
+        return self.call.arguments if self.call is not None else "{}"
+
+
+def open_questions(tx: Tx, turn_id: str) -> list[OpenQuestion]:
+    """The questions of a turn that nobody has answered, the oldest first."""
+    pending = [approval for approval in approvals.of_turn(tx, turn_id) if approval.is_pending]
+    return [OpenQuestion(approval, tool_calls.get(tx, approval.tool_call_id)) for approval in pending]
+
+
+def texts_for(gateway: Gateway, text: str) -> Texts:
+    """The sentences for whoever wrote ``text``."""
+    return words_of(pick(gateway.config.language, "", text=text))
+
+
+def question_text(words: Texts, question: OpenQuestion, caller: Caller, *, now: float) -> str:
+    """A question as a chat shows it: what is to run, why it is asked, and what to type."""
+    from hermes.core.markdown.call_card import MAX_ARGUMENTS, Card  # no start needs it
+
+    approval = question.approval
+    card = Card(words, question.name, question.arguments, approval.question, approval.where_run)
+    is_whole = len(question.arguments) <= MAX_ARGUMENTS
+    about = card.whole() if is_whole else card.excerpt()
+    how = approval_cards.how_to_answer(
+        words,
+        approval,
+        seconds=max(0.0, approval.expires_at - now),
+        has_buttons=False,
+        is_for_admins=bool(approval.touches_host) and not may(caller.role, Action.APPROVE_HOST),
+    )
+    if approval.touches_host and caller.stands_in_file:
+        how = f"{how}\n{words.APPROVAL_TAKES_NAMED_KEY.format(code=approval.code)}"
+    if approval.proof and is_whole:
+        how = f"{how}\n{approval_cards.how_at_end(words, proof=approval.proof, subject=approval.subject)}"
+    elif approval.proof:
+        how = f"{how}\n{NOT_SHOWN.format(id=approval.id)}"
+    return f"{about}\n{how}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedAnswer:
+    """`/approve [CODE] [scope]` or `/deny [CODE] [reason]`. ``word`` may be a code; ``unread`` is what nobody knows."""
+
+    word: str
+    decision: Decision
+    unread: str = ""
+    bare: Decision | None = None
+    """The decision where ``word`` is no code: of a denial, the whole text is its reason."""
+
+
+def read_typed(text: str) -> TypedAnswer | None:
+    """Read a message that answers a question; None for any other."""
+    verb, _, rest = text.strip().partition(" ")
+    match verb.casefold():
+        case "/approve":
+            typed = read_approve(rest)
+            return TypedAnswer(typed.word, Decision(True, "", typed.scope, typed.word.lower()), typed.unread)
+        case "/deny":
+            denied = read_deny(rest)
+            return TypedAnswer(denied.first, Decision(False, denied.rest), bare=Decision(False, denied.whole))
+        case _:
+            return None
+
+
+def find_typed(tx: Tx, typed: TypedAnswer, caller: Caller, lane: str, *, now: float) -> tuple[Seen, Decision] | None:
+    """The question that is meant: by its code, or the only one that waits in the session, or for this key."""
+    code = typed.word.upper()
+    named = (approvals.by_code(tx, code) or approvals.by_proof(tx, code)) if code else None
+    if named is not None:
+        seen = _seen(tx, named, caller)
+        return (seen, typed.decision) if seen is not None else None
+    if typed.word and typed.bare is None:
+        return None
+    waiting = _pending(tx, caller, now=now)
+    here = [seen for seen in waiting if seen.approval.lane == lane]
+    own = [seen for seen in waiting if seen.approval.asked_of == seen.person_id]
+    chosen = here or own
+    return (chosen[0], typed.bare or typed.decision) if len(chosen) == 1 else None
 
 
 # Looking

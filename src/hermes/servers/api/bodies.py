@@ -112,6 +112,23 @@ class FunctionCallOutputBody(msgspec.Struct):
     output: UserContent
 
 
+class McpCallBody(msgspec.Struct):
+    """A call that the gateway ran itself, sent back. ``call_id`` is an addition of ours, which some clients drop."""
+
+    name: ToolName
+    id: CallId
+    arguments: str | Json | None = None
+    call_id: CallId | None = None
+    output: TextContent = None
+    error: Any = None
+
+
+class McpApprovalResponseBody(msgspec.Struct):
+    approval_request_id: Name
+    approve: bool
+    reason: Annotated[str, Meta(max_length=LONGEST_REASON)] | None = None
+
+
 class FunctionBody(msgspec.Struct):
     name: ToolName
     description: str | None = None
@@ -221,6 +238,15 @@ class EmbeddingsRequestBody(msgspec.Struct):
     dimensions: TokenCount | None = None
     encoding_format: Literal["float", "base64"] | None = None
     user: Label | None = None
+
+
+class ConversationBody(msgspec.Struct):
+    metadata: Metadata | None = None
+    items: Annotated[list[Json], _as("ConversationItems")] | None = None
+
+
+class ConversationItemsBody(msgspec.Struct):
+    items: Annotated[list[Json], _as("ConversationItems")]
 
 
 class SessionChatRequestBody(msgspec.Struct):

@@ -10,21 +10,30 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from aiohttp import web
 
+from hermes.core.approval import ApprovalState
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import ChatMessage, Json
+from hermes.core.keys import SessionKey
+from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions, TurnResult
+from hermes.core.text import one_line
 from hermes.servers.api import parse, response_format, results
+from hermes.servers.api.approvals import TypedAnswer, find_typed, open_questions, question_text, read_typed, texts_for
+from hermes.servers.api.approvals import answer as answer_approval
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.context import CALLER, REQUEST_ID, ApiParts, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
+from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, is_gone
 from hermes.servers.api.input.files import FileTexts
 from hermes.servers.api.input.sampling import check_sampling, read_effort
 from hermes.servers.api.input.tools import note_left_out, own_tools
+from hermes.servers.api.security import refuse_tools
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.chat_stream import ChunkWriter
 from hermes.servers.api.streams.segments import SegmentText
@@ -32,8 +41,12 @@ from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_s
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.events import TurnEvent
-from hermes.services.requests.requests import RequestHandle
+from hermes.services.events import ApprovalRequested, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.requests.outcomes import read_result
+from hermes.services.requests.requests import PLATFORM, RequestHandle, RequestState
+from hermes.store import trace
+from hermes.store.api.idempotency import KEPT_SECONDS
+from hermes.store.ids import new_id
 
 log = logging.getLogger(__name__)
 
@@ -65,15 +78,45 @@ class ChatRequest:
     wants_usage: bool
     stops_when_left: bool
 
+    @property
+    def is_formed(self) -> bool:
+        return self.options.format is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A turn that is followed for a client. ``names`` is the turn's own session.
+
+    ``is_late``: words of it were written before this client came, so they are sent whole at the end.
+    """
+
+    handle: RequestHandle
+    names: SessionNames
+    attempt: Attempt
+    state: RequestState | None = None
+    is_late: bool = False
+    is_replay: bool = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        replayed = {REPLAYED: "true"} if self.is_replay else {}
+        return {**self.names.headers(), **replayed}
+
 
 class StreamWriter(Protocol):
     """Writes one stream in the shape of its API. ``saw`` is told every event and says when the stream is over."""
+
+    has_failed: bool
 
     async def begin(self) -> None: ...
 
     async def saw(self, event: TurnEvent) -> bool: ...
 
     async def end(self, result: TurnResult) -> None: ...
+
+    async def ask(self, question: str, *, is_formed: bool) -> None: ...
+
+    async def end_with_question(self, extras: Json) -> None: ...
 
     async def fail(self, error: ApiError) -> None: ...
 
@@ -88,8 +131,10 @@ class ChatRoutes:
     def __init__(self, parts: ApiParts, keep_alive_seconds: float) -> None:
         self._gateway = parts.gateway
         self._requests = parts.gateway.requests
+        self._tools = parts.tools
         self._keep_alive_seconds = keep_alive_seconds
         self._files = FileTexts()
+        self._attempts = Attempts(parts.gateway.requests, parts.gateway.clock)
         self.calls = OpenRequests()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
@@ -107,26 +152,83 @@ class ChatRoutes:
         if asked.options.format is not None:
             await response_format.check_model(self._gateway, asked.names.key, asked.options, response_format.CHAT_PARAM)
         await check_sampling(self._gateway, asked.names.key, asked.options)
-        caller, new = request[CALLER], await self._new_messages(asked)
-        ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
-        async with self._requests.ask(ask, role=caller.role) as handle:
-            request[REQUEST_ID] = handle.event_id
-            if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
-                return await self._respond(request, handle, asked)
-            async with self._minding_the_client(request, handle):
-                answer = await self._respond(request, handle, asked)
-            return web.Response(status=499) if _is_gone(request) else answer  # half an answer is not to be kept
+        last = asked.talk.messages[-1]
+        typed = read_typed(last.text) if last.role is Role.USER and not last.images else None
+        if typed is not None:
+            return await self._answer_question(request, asked, typed)
+        name = await attempt_name(request)
+        with self._attempts.attempt(request, name) as attempt:
+            key, earlier = await self._begun_before(request)
+            if earlier := earlier or await self._attempts.earlier(request, name):
+                answer = await self._go_on(request, asked, earlier, attempt)
+                if answer is not None:
+                    return answer
+                key = ""  # it names the attempt that ended without a step
+            ask = AgentRequest(
+                RequestKind.CHAT,
+                asked.names.key,
+                request[CALLER].sender_id,
+                await self._new_messages(request, asked),
+                asked.options,
+            )
+            async with self._requests.ask(ask, key=key, role=request[CALLER].role, attempt=name) as handle:
+                attempt.event_id = handle.event_id
+                return await self._follow(request, asked, Following(handle, asked.names, attempt))
 
-    async def _respond(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
-        return await (self._stream if asked.streams else self._answer)(request, handle, asked)
+    # A request that was sent before
+
+    async def _begun_before(self, request: web.Request) -> tuple[str, str]:
+        """The name of a request with an `Idempotency-Key`, and the event that it was stored as before a restart."""
+        given = request.headers.get(IDEMPOTENCY_KEY, "")
+        if not given:
+            return "", ""
+        key = f"chat:{request[CALLER].sender_id}:{given}"
+        row = await self._gateway.db.read(trace.event_of_key, f"{PLATFORM}/{key}")
+        if row is None or row.received_at < self._gateway.clock.now() - KEPT_SECONDS:
+            return key if row is None else "", ""
+        return key, row.id
+
+    async def _go_on(
+        self, request: web.Request, asked: ChatRequest, event_id: str, attempt: Attempt
+    ) -> web.StreamResponse | None:
+        """Answer with the turn that was begun before. None: it ended without a step, so it may as well be done anew."""
+        async with self._requests.join(event_id) as joined:
+            if joined is None:
+                return None
+            handle, state = joined
+            is_reopened = False
+            if state.status in ("failed", "cancelled"):
+                is_reopened = await self._requests.reopen(event_id)
+                state = await self._requests.state_of(event_id) or state
+                if not is_reopened and state.status in ("failed", "cancelled"):  # else another retry was quicker
+                    return None
+            attempt.event_id = event_id
+            names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
+            return await self._follow(
+                request, asked, Following(handle, names, attempt, state, is_late=not is_reopened, is_replay=True)
+            )
+
+    # Following a turn
+
+    async def _follow(self, request: web.Request, asked: ChatRequest, turn: Following) -> web.StreamResponse:
+        request[REQUEST_ID] = turn.handle.event_id
+        if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
+            return await self._respond(request, asked, turn)
+        async with self._minding_the_client(request, turn):
+            answer = await self._respond(request, asked, turn)
+        # Half an answer is not to be kept.
+        return web.Response(status=499) if is_gone(request) and not turn.attempt.is_delivered else answer
+
+    async def _respond(self, request: web.Request, asked: ChatRequest, turn: Following) -> web.StreamResponse:
+        return await (self._stream if asked.streams else self._answer)(request, asked, turn)
 
     # Reading
 
     async def _read_body(self, request: web.Request, limits: InputLimits) -> Json:
         return await parse.read_body(request, limits)
 
-    async def _new_messages(self, asked: ChatRequest) -> tuple[ChatMessage, ...]:
+    async def _new_messages(self, request: web.Request, asked: ChatRequest) -> tuple[ChatMessage, ...]:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
         talk, newest = asked.talk, asked.talk.newest
         if asked.names.is_named and len(newest) == len(talk.messages):
@@ -138,7 +240,11 @@ class ChatRoutes:
             parse.check_results(talk.messages[-len(newest) - 1 :])
             return newest
         parse.check_results(talk.messages)
-        return talk.messages
+        if not any(message.tool_calls for message in talk.messages):
+            return talk.messages
+        from hermes.services.requests.legs import with_steps  # a start needs it not
+
+        return await self._gateway.db.read(with_steps, request[CALLER].sender_id, talk.messages)
 
     def _note(self, asked: ChatRequest) -> None:
         if log.isEnabledFor(logging.DEBUG):
@@ -149,70 +255,189 @@ class ChatRoutes:
 
     # Answering
 
-    async def _answer(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.Response:
+    async def _answer(self, request: web.Request, asked: ChatRequest, turn: Following) -> web.Response:
         with self.calls.waiting():
-            result = await results.end_of(handle, self._requests, asked.names, look_seconds=self._keep_alive_seconds)
-        if not results.finish_reason(result):
-            raise results.failure(result, asked.names)
-        response = json_response(self._to_dict(request, handle, asked, result))
-        response.headers.update({**asked.names.headers(), **results.outcome_headers(result)})
-        return response
+            ended = await self._end_of(turn)
+        if isinstance(ended, ApprovalRequested):
+            return await self._question(request, asked, turn, ended.turn_id)
+        if not results.finish_reason(ended):
+            raise results.failure(ended, turn.names)
+        body = self._to_dict(request, turn.handle.event_id, asked, ended)
+        return _with_headers(body, {**turn.headers, **results.outcome_headers(ended)})
 
-    def _to_dict(self, _request: web.Request, handle: RequestHandle, asked: ChatRequest, result: TurnResult) -> Json:
-        return results.completion(result, completion_id=id_of(handle), created=self._now(), model=asked.model)
+    def _to_dict(self, _request: web.Request, event_id: str, asked: ChatRequest, result: TurnResult) -> Json:
+        return results.completion(result, completion_id=id_of(event_id), created=self._now(), model=asked.model)
+
+    def _question_to_dict(self, request: web.Request, event_id: str, asked: ChatRequest, question: TurnResult) -> Json:
+        """The same for a question, which is no answer in the form that was asked for."""
+        body = self._to_dict(request, event_id, asked, question)
+        if asked.is_formed:
+            body["choices"][0]["message"].update(content=None, refusal=question.text)
+        return body
 
     def _writer(
-        self, _request: web.Request, stream: EventStream, handle: RequestHandle, asked: ChatRequest
+        self, _request: web.Request, stream: EventStream, event_id: str, asked: ChatRequest, text: SegmentText
     ) -> StreamWriter:
         return ChunkWriter(
-            stream,
-            asked.names,
-            id_of(handle),
-            self._now(),
-            asked.model,
-            wants_usage=asked.wants_usage,
-            text=SegmentText(keeps_start=asked.talk.continues_answer),
+            stream, asked.names, id_of(event_id), self._now(), asked.model, wants_usage=asked.wants_usage, text=text
         )
 
-    async def _stream(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
-        with self.calls.waiting():
-            early = await handle.early_end(EARLY_SECONDS)
-        if early is not None and early.is_rate_limited and not early.text:
-            raise results.failure(early, asked.names)  # while there still is a status to say so
+    async def _end_of(self, turn: Following) -> TurnResult | ApprovalRequested:
+        """The end of the turn, or its question: from the store where they came before this client."""
+        state = turn.state
+        if state is not None and state.pending:
+            asked = state.pending[0]
+            return ApprovalRequested(state.row.lane, asked.turn_id, asked.id, asked.code, asked.question)
+        if state is not None and state.status in results.FINAL_STATUS:
+            return await self._gateway.db.read(read_result, state)
+        ended = await results.end_or_question(turn.handle, self._requests, look_seconds=self._keep_alive_seconds)
+        return ended if isinstance(ended, ApprovalRequested) else await self._whole(turn.handle, ended)
+
+    async def _whole(self, handle: RequestHandle, result: TurnResult) -> TurnResult:
+        """The same end with its words, where these came by the store alone."""
+        if result.reason != results.ANSWERED_ELSEWHERE:
+            return result
+        state = await self._requests.state_of(handle.event_id)
+        return result if state is None else await self._gateway.db.read(read_result, state)
+
+    async def _question(self, request: web.Request, asked: ChatRequest, turn: Following, turn_id: str) -> web.Response:
+        """The question as the answer: no client asks again after a 200, and people read it where they wrote."""
+        text, extras = await self._question_text(request, asked, turn_id)
+        body = self._question_to_dict(request, turn.handle.event_id, asked, TurnResult(turn_id, "done", text))
+        return _with_headers({**body, "hermes": extras}, {**turn.headers, **results.waiting_headers()})
+
+    async def _question_text(self, request: web.Request, asked: ChatRequest, turn_id: str) -> tuple[str, Json]:
+        questions = await self._gateway.db.read(open_questions, turn_id)
+        words, now = texts_for(self._gateway, asked.talk.messages[-1].text), self._gateway.clock.now()
+        text = "\n\n".join(question_text(words, question, request[CALLER], now=now) for question in questions)
+        waiting = [
+            {"approval_id": one.approval.id, "approval_code": one.approval.code, "question": one.approval.question}
+            for one in questions
+        ]
+        extras = {"completed": False, "partial": False, "failed": False, "state": "waiting", "turn_id": turn_id}
+        return text or words.APPROVALS_NOTHING_HERE, {**extras, "approvals": waiting}
+
+    async def _stream(self, request: web.Request, asked: ChatRequest, turn: Following) -> web.StreamResponse:
+        if turn.state is None:
+            with self.calls.waiting():
+                early = await turn.handle.early_end(EARLY_SECONDS)
+            if early is not None and early.is_rate_limited and not early.text:
+                raise results.failure(early, turn.names)  # while there still is a status to say so
         stream: EventStream | None = None
         try:
-            async with event_stream(request, asked.names.headers()) as stream:
-                telling = self._writer(request, stream, handle, asked)
-                await self._tell(handle, telling)
+            async with event_stream(request, turn.headers) as stream:
+                text = SegmentText(keeps_start=asked.talk.continues_answer, is_late=turn.is_late)
+                named = replace(asked, names=turn.names)
+                telling = self._writer(request, stream, turn.handle.event_id, named, text)
+                await self._tell(request, asked, turn, telling)
+                turn.attempt.is_broken = telling.has_failed
+            turn.attempt.is_delivered = True
         except ClientGoneError:
-            log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": handle.turn_id})
+            log.debug("Client is gone", extra={"session": turn.names.session_id, "turn": turn.handle.turn_id})
         return stream.response if stream is not None else web.Response(status=499)
 
-    async def _tell(self, handle: RequestHandle, telling: StreamWriter) -> None:
+    async def _tell(self, request: web.Request, asked: ChatRequest, turn: Following, telling: StreamWriter) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         try:
             with self.calls.waiting():
-                await self._tell_all(handle, telling)
+                await self._tell_all(request, asked, turn, telling)
         except ApiError as error:
             await telling.fail(error)
         except ClientGoneError:
             raise
         except Exception:
-            log.exception("Stream failed", extra={"turn": handle.turn_id})
+            log.exception("Stream failed", extra={"turn": turn.handle.turn_id})
             await telling.fail(internal_error())
         await telling.close()
 
-    async def _tell_all(self, handle: RequestHandle, telling: StreamWriter) -> None:
+    async def _tell_all(self, request: web.Request, asked: ChatRequest, turn: Following, telling: StreamWriter) -> None:
         await telling.begin()
-        async for event in follow(handle, keep_alive_seconds=self._keep_alive_seconds):
-            if event is not None:
-                if await telling.saw(event):
-                    return
-                continue
-            await telling.keep_alive()
-            if (result := await results.end_in_store(handle, self._requests)) is not None:
-                await telling.end(result)
+        handle, state, asked_at = turn.handle, turn.state, 0.0
+        wait = self._gateway.config.api.approval_wait_seconds
+        extras: Json = {}
+        if turn.is_late:
+            handle.only = (TurnStarted, ApprovalRequested, TurnEnded)
+        if state is not None and state.status in results.FINAL_STATUS:
+            await telling.end(await self._gateway.db.read(read_result, state))
+            return
+        if state is not None and state.pending:
+            asked_at, extras = await self._show_question(request, asked, telling, state.row.turn_id)
+        clock = asyncio.get_running_loop().time
+
+        def pause() -> float:
+            """Until the next sign of life, or until nobody is likely to answer the question any more."""
+            return self._keep_alive_seconds if not extras else max(0.0, asked_at + wait - clock())
+
+        async for event in follow(handle, patience=pause):
+            if isinstance(event, ApprovalRequested):
+                if not extras:  # one text holds all that the turn asks
+                    asked_at, extras = await self._show_question(request, asked, telling, event.turn_id)
+            elif isinstance(event, TurnStarted):
+                extras = {}
+            elif event is not None and await telling.saw(event):
                 return
+            if extras and clock() >= asked_at + wait:
+                await telling.end_with_question(extras)
+                return
+            if event is None:
+                await telling.keep_alive()
+                if (result := await results.end_in_store(handle, self._requests)) is not None:
+                    await telling.end(await self._whole(handle, result))
+                    return
+
+    async def _show_question(
+        self, request: web.Request, asked: ChatRequest, telling: StreamWriter, turn_id: str
+    ) -> tuple[float, Json]:
+        """When a question was shown, and what the end of the stream says of it if nobody answers."""
+        text, extras = await self._question_text(request, asked, turn_id)
+        await telling.ask(text, is_formed=asked.is_formed)
+        return asyncio.get_running_loop().time(), extras
+
+    # An answer that is typed
+
+    async def _answer_question(
+        self, request: web.Request, asked: ChatRequest, typed: TypedAnswer
+    ) -> web.StreamResponse:
+        """`/approve CODE` and `/deny CODE` answer a question; what its turn says then is the answer."""
+        await refuse_tools(request, self._tools)
+        caller, words = request[CALLER], texts_for(self._gateway, asked.talk.messages[0].text)
+        if typed.unread:
+            return await self._say(request, asked, words.APPROVE_UNREAD.format(word=one_line(typed.unread, 40)))
+        found = await self._gateway.db.read(
+            find_typed, typed, caller, str(asked.names.key), now=self._gateway.clock.now()
+        )
+        if found is None:
+            return await self._say(request, asked, words.APPROVALS_NO_SUCH)
+        seen, decision = found
+        async with self._requests.join(seen.event_id) as joined:
+            try:
+                await answer_approval(self._gateway, caller, seen.approval, decision)
+            except ApiError as refusal:
+                is_same = seen.approval.state == (ApprovalState.ALLOWED if decision.allow else ApprovalState.DENIED)
+                if not is_same or refusal.code != "approval_already_answered":
+                    return await self._say(request, asked, refusal.message)
+            if joined is None:  # it was asked in a chat, where its answer goes too
+                return await self._say(request, asked, words.ANSWER_ALLOWED if decision.allow else words.ANSWER_DENIED)
+            handle, state = joined
+            state = await self._requests.state_of(seen.event_id) or state
+            names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
+            with self._attempts.attempt(request, await attempt_name(request)) as attempt:
+                attempt.event_id = seen.event_id
+                has_ended = state.status in results.FINAL_STATUS and not handle.has_events
+                turn = Following(handle, names, attempt, state if has_ended or state.pending else None)
+                return await self._follow(request, asked, turn)
+
+    async def _say(self, request: web.Request, asked: ChatRequest, text: str) -> web.StreamResponse:
+        """Answer in words of ours, without a turn."""
+        event_id, result = new_id("ev"), TurnResult("", "done", text)
+        if not asked.streams:
+            return _with_headers(self._to_dict(request, event_id, asked, result), asked.names.headers())
+        async with event_stream(request, asked.names.headers()) as stream:
+            telling = self._writer(request, stream, event_id, asked, SegmentText())
+            await telling.begin()
+            await telling.end(result)
+            await telling.close()
+        return stream.response
 
     def _now(self) -> int:
         return int(self._gateway.clock.now())
@@ -220,25 +445,31 @@ class ChatRoutes:
     # A client that goes away
 
     @asynccontextmanager
-    async def _minding_the_client(self, request: web.Request, handle: RequestHandle) -> AsyncIterator[None]:
+    async def _minding_the_client(self, request: web.Request, turn: Following) -> AsyncIterator[None]:
         """Stop the turn when its client goes."""
-        watcher = asyncio.create_task(self._stop_when_left(request, handle), name="watching a client")
+        watcher = asyncio.create_task(self._stop_when_left(request, turn.handle), name="watching a client")
         try:
             yield
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            if _is_gone(request):
-                await self._stop(handle)
+            if is_gone(request) and not turn.attempt.is_delivered:
+                await self._stop(turn.handle)
 
     async def _stop_when_left(self, request: web.Request, handle: RequestHandle) -> None:
-        while not _is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
+        while not is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
             await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
         await self._stop(handle)
 
     async def _stop(self, handle: RequestHandle) -> None:
-        """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment."""
+        """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment.
+
+        A turn that waits for an answer does nothing, and its question can be answered with the next message.
+        """
         for _ in range(TRIES_TO_STOP):
+            state = await self._requests.state_of(handle.event_id)
+            if state is not None and state.status == "waiting_approval":
+                return
             state = await self._requests.stop(handle.event_id)
             if state is None or state.status in results.FINAL_STATUS:
                 return
@@ -269,7 +500,7 @@ def _read(request: web.Request, body: Json, limits: InputLimits, default_model: 
         options.model or default_model,
         streams=bool(asked.stream),
         wants_usage=bool(asked.stream_options and asked.stream_options.include_usage),
-        stops_when_left=_stops_when_left(request),
+        stops_when_left=_stops_when_left(request, streams=bool(asked.stream)),
     )
 
 
@@ -286,9 +517,9 @@ def _refuse_unsupported(body: Json) -> None:
         raise bad_request(message, code="unsupported_parameter", param="functions")
 
 
-def id_of(handle: RequestHandle) -> str:
+def id_of(event_id: str) -> str:
     """With the event's id in it, so that `hermes trace` finds what a client asks about."""
-    return f"chatcmpl-{handle.event_id}"
+    return f"chatcmpl-{event_id}"
 
 
 def internal_error() -> ApiError:
@@ -296,13 +527,17 @@ def internal_error() -> ApiError:
     return ApiError(500, message, code="internal_error", kind="server_error")
 
 
-def _stops_when_left(request: web.Request) -> bool:
-    choice = request.headers.get(ON_DISCONNECT_HEADER, "continue").strip().lower()
+def _stops_when_left(request: web.Request, *, streams: bool) -> bool:
+    """A stream is stopped by leaving it, unless it can be asked for again by its key; any other turn goes on."""
+    goes_on = not streams or IDEMPOTENCY_KEY in request.headers
+    choice = request.headers.get(ON_DISCONNECT_HEADER, "continue" if goes_on else "stop").strip().lower()
     if choice not in ("continue", "stop"):
         message = f"{ON_DISCONNECT_HEADER} is continue or stop."
         raise bad_request(message, code="invalid_value", param=ON_DISCONNECT_HEADER)
     return choice == "stop"
 
 
-def _is_gone(request: web.Request) -> bool:
-    return request.transport is None or request.transport.is_closing()
+def _with_headers(body: Json, headers: dict[str, str]) -> web.Response:
+    response = json_response(body)
+    response.headers.update(headers)
+    return response

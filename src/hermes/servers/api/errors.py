@@ -8,6 +8,9 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+NO_RETRY = {"x-should-retry": "false"}
+"""For answers after which work was done or waits: SDKs would send the request again."""
+
 ANTHROPIC_KINDS = {
     401: "authentication_error",
     403: "permission_error",

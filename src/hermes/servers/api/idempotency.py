@@ -1,7 +1,9 @@
-"""`Idempotency-Key`: the same request sent again gets the same answer, and the agent works once.
+"""The same request sent again gets the same answer, and the agent works once.
 
-The answer is kept for a day. A second request that comes while the first is still being answered waits for it. An
-answer that says the gateway failed (500 and above) or that tells to come again (408, 429) is not kept.
+With an `Idempotency-Key` the answer is kept for a day (``Repeats``). A second request that comes while the first is
+still being answered waits for it. An answer that says the gateway failed (500 and above) or that tells to come again
+(408, 429) is not kept. Without a key, a retry of an SDK and the same body after a lost connection are found by the
+body (``Attempts``): the routes join the turn that was begun for it, or let it go on from its last step.
 """
 
 from __future__ import annotations
@@ -9,16 +11,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 import orjson
 from aiohttp import web
 
+from hermes.core.bounded import BoundedDict
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
-from hermes.servers.api.context import Caller
+from hermes.servers.api.context import CALLER, SESSION_ID_HEADER, Caller
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.streams.sse import RECORDING
+from hermes.services.requests.requests import CLIENT_GONE, Requests
 from hermes.store.api import idempotency
 from hermes.store.api.idempotency import StoredAnswer
 from hermes.store.db import Database
@@ -29,6 +35,13 @@ IN_FLIGHT = "idempotency_in_flight"
 LONGEST_KEY = 255
 LARGEST_KEPT = 4 * 1024 * 1024
 WAIT_SECONDS = 1800.0
+RETRY_COUNT = "X-Stainless-Retry-Count"
+"""What the SDKs of OpenAI and Anthropic count in; 0 for the first attempt."""
+RETRIED_SECONDS = 600.0
+"""How long after an attempt broke off a request that says it is a retry belongs to it."""
+REPEATED_SECONDS = 30.0
+"""The same for the same body without such a header: programs have their own loops around an SDK."""
+MOST_ATTEMPTS = 2000
 _NOT_KEPT = frozenset({401, 403, 408, 413, 429, 499})
 _KEPT_HEADERS = ("content-type", "location")
 
@@ -129,3 +142,103 @@ def _same(earlier: str, fingerprint: str) -> None:
 def key_reused() -> ApiError:
     message = f"This {HEADER} was used for another request within the last day. Take a new one."
     return ApiError(422, message, code="idempotency_key_reused", param=HEADER)
+
+
+# Without a key
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One request on its way. ``event_id`` is the event it was stored as, '' before that.
+
+    ``is_broken``: it failed, so the same body soon afterwards is the same request. ``is_delivered``: its client has the
+    whole stream, and may close the connection.
+    """
+
+    request: web.Request
+    name: str
+    event_id: str = ""
+    is_broken: bool = False
+    is_delivered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    event_id: str
+    at: float
+
+
+class Attempts:
+    """Knows which requests broke off, by their bodies. After a restart the store tells which were cut by its end."""
+
+    def __init__(self, requests: Requests, clock: Clock) -> None:
+        self._requests = requests
+        self._clock = clock
+        self._started_at = clock.now()
+        self._open: dict[str, list[Attempt]] = {}
+        self._broken = BoundedDict[str, _Broken](MOST_ATTEMPTS)
+
+    @contextmanager
+    def attempt(self, request: web.Request, name: str) -> Iterator[Attempt]:
+        """Note a request while it is answered, and that it broke off if it did."""
+        attempt = Attempt(request, name)
+        self._open.setdefault(name, []).append(attempt)
+        try:
+            yield attempt
+        except ApiError as error:
+            attempt.is_broken = attempt.is_broken or error.status >= 500 or error.status == 429
+            raise
+        except BaseException:
+            attempt.is_broken = True
+            raise
+        finally:
+            others = self._open[name]
+            others.remove(attempt)
+            if not others:
+                del self._open[name]
+            is_lost = is_gone(request) and not attempt.is_delivered
+            if attempt.event_id and (attempt.is_broken or is_lost):
+                self._broken[name] = _Broken(attempt.event_id, self._clock.now())
+            elif name in self._broken and attempt.event_id:
+                del self._broken[name]  # it was answered: sent once more, it is a new request
+
+    async def earlier(self, request: web.Request, name: str) -> str:
+        """Return the event of the request that this one repeats, '' for none."""
+        is_retry = retry_count(request) > 0
+        now = self._clock.now()
+        seconds = RETRIED_SECONDS if is_retry else REPEATED_SECONDS
+        for attempt in self._open.get(name, ()):
+            if attempt.event_id and (is_retry or is_gone(attempt.request)):
+                return attempt.event_id
+        broken = self._broken.get(name)
+        if broken is not None and broken.at > now - seconds:
+            return broken.event_id
+        return await self._cut_by_restart(name, seconds) if now < self._started_at + seconds else ""
+
+    async def _cut_by_restart(self, name: str, seconds: float) -> str:
+        """Find the attempt that was being answered when the last process ended."""
+        for event_id in await self._requests.attempts_of(name, since=self._started_at - seconds):
+            state = await self._requests.state_of(event_id)
+            if state is None or state.row.received_at >= self._started_at:
+                continue
+            ended = state.row.settled_at
+            if ended is None or ended >= self._started_at or state.row.reason == CLIENT_GONE:
+                return event_id
+        return ""
+
+
+async def attempt_name(request: web.Request) -> str:
+    """The same for two requests that a client cannot tell apart: key, address, session and body."""
+    head = f"{request[CALLER].sender_id}\n{request.path}\n{request.headers.get(SESSION_ID_HEADER, '')}\n"
+    return f"retry:{_hash(head.encode(errors='replace'), await request.read())}"
+
+
+def retry_count(request: web.Request) -> int:
+    """How many attempts came before this one, as far as the client says."""
+    given = request.headers.get(RETRY_COUNT, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
+
+
+def is_gone(request: web.Request) -> bool:
+    """Tell whether the client has closed its connection."""
+    return request.transport is None or request.transport.is_closing()

@@ -104,12 +104,16 @@ FORMS: dict[str, Schema] = {
             {"allOf": [shape("", "type=message"), ref("Message")]},
             {"allOf": [shape("type=function_call"), ref("FunctionCall")]},
             {"allOf": [shape("type=function_call_output"), ref("FunctionCallOutput")]},
-            shape("type=reasoning"),
+            {"allOf": [shape("type=mcp_call"), ref("McpCall")], "description": "a call of the gateway, sent back"},
+            {"allOf": [shape("type=mcp_approval_response"), ref("McpApprovalResponse")]},
+            {**shape("type=compaction encrypted_content"), "description": "from /v1/responses/compact"},
+            {**shape("type=reasoning|mcp_list_tools|mcp_approval_request"), "description": "left out"},
             {**shape("type=item_reference id"), "description": "an item of a stored response"},
         ]
     },
     "InputItems": {"anyOf": [_SAID, {**_SOME, "items": ref("InputItem")}]},
     "ItemHistory": typed("InputItem[]?"),
+    "ConversationItems": {"type": "array", "maxItems": 20, "items": ref("InputItem")},
 }
 EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     bodies.ChatRequestBody: {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
@@ -120,6 +124,8 @@ EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     },
     bodies.EmbeddingsRequestBody: {"model": "text-embedding-3-small", "input": "Hello!"},
     bodies.ResponseRequestBody: {"model": "hermes", "input": "Hello!", "store": True},
+    bodies.ConversationBody: {"metadata": {"topic": "shopping"}},
+    bodies.ConversationItemsBody: {"items": [{"role": "user", "content": "We need milk."}]},
     bodies.RunRequestBody: {"input": "Tidy up my notes.", "session_id": "notes"},
     bodies.SessionChatRequestBody: {"input": "And then?"},
     bodies.SessionChangeBody: {"title": "Plans for May"},
@@ -175,6 +181,10 @@ ANSWERS: dict[str, Schema] = {
         conversation={"anyOf": [shape("id"), {"type": "null"}]},
         text=shape("format:object"),
     ),
+    "InputTokens": shape("object=response.input_tokens input_tokens:whole"),
+    "Compaction": shape("id object=response.compaction created_at:whole output:object[] usage:object"),
+    "Conversation": shape("id object=conversation created_at:whole metadata:object"),
+    "ItemPage": shape("object=list data:object[] first_id:text? last_id:text? has_more:flag"),
     "Question": shape("id code question touches_host:flag expires_at:number"),
     "RunStatus": {"enum": ["queued", "running", "waiting_approval", "stopping", "completed", "failed", "cancelled"]},
     "Run": shape(
@@ -269,6 +279,8 @@ IN_PATH = {
     "run_id": "of the run (run_…)",
     "approval_id": "of the approval (ap_…)",
     "job_id": "of the job (job_…)",
+    "conversation_id": "of the conversation (conv_…), or the name that a response gave it",
+    "item_id": "of the item",
 }
 
 
@@ -326,8 +338,14 @@ _OWN_TOOLS = given(
     "header", "X-Hermes-Tools", "the gateway's tools that it may use: none, all, or names with commas", **_SEEN
 )
 _ASKING = (_SESSION, _MEMORY, _REPEAT, _OWN_TOOLS)
-_LEFT = "what becomes of the turn when the client goes"
+_LEFT = "what becomes of the turn when the client goes; without it, leaving a stream stops its turn"
 _LEAVING = given("header", "X-Hermes-On-Disconnect", _LEFT, enum=["continue", "stop"])
+_SHAPES = "how calls of the gateway itself are shown"
+_TOOL_ITEMS = given("header", "X-Hermes-Tool-Items", _SHAPES, enum=["mcp_call", "function_call"])
+_RETRIED = "set by SDKs: above 0, the request belongs to the turn that was begun for it"
+_RETRIES = given("header", "X-Stainless-Retry-Count", _RETRIED, type="integer", minimum=0)
+_AS_STREAM = given("query", "stream", "its events instead of the response", enum=["true", "false"])
+_SEQUENCE = given("query", "starting_after", "the sequence_number of the last event seen", type="integer", minimum=0)
 _LAST_EVENT = given("header", "Last-Event-ID", "the number of the last event that was seen", **_SEEN)
 _LIMIT = given("query", "limit", "how many", type="integer", minimum=1)
 _ITEMS = given("query", "limit", "how many", type="integer", minimum=1, maximum=100)
@@ -366,7 +384,7 @@ ROUTES = [
     route("GET /v1/skills", "Skills", "[Skill]"),
     route("GET /v1/toolsets", "Toolsets, as resolved for the API", "[Toolset]"),
     route("POST /v1/chat/completions", "Ask the agent", "ChatCompletion", (409, 422, 502), bodies.ChatRequestBody,
-          (*_ASKING, _LEAVING), says="The answer, or its stream of chunks.", types=_EITHER),
+          (*_ASKING, _LEAVING, _RETRIES), says="The answer, or its stream of chunks.", types=_EITHER),
     route("POST /v1/messages", "Ask the agent, in Anthropic's shapes", "MessageAnswer", (409, 422, 502),
           bodies.MessagesRequestBody, (*_ASKING, _LEAVING), says="The answer, or its stream of events.", types=_EITHER),
     route("POST /v1/messages/count_tokens", "About how many tokens it would take", "TokenCount", (),
@@ -374,13 +392,28 @@ ROUTES = [
     route("POST /v1/embeddings", "Passed on to the provider", "Embeddings", (404, 422, 502),
           bodies.EmbeddingsRequestBody, (_REPEAT,)),
     route("POST /v1/responses", "Ask the agent; the answer is kept", "Response", (409, 422, 502),
-          bodies.ResponseRequestBody, _ASKING, says="The response, or its stream of events.", types=_EITHER,
-          links=_RESPONSE_LINKS),
-    route("GET /v1/responses/{id}", "A response that was kept", "Response", (400,)),
+          bodies.ResponseRequestBody, (*_ASKING, _TOOL_ITEMS, _RETRIES),
+          says="The response, or its stream of events.", types=_EITHER, links=_RESPONSE_LINKS),
+    route("POST /v1/responses/input_tokens", "About how long a request is", "InputTokens", (),
+          bodies.ResponseRequestBody),
+    route("POST /v1/responses/compact", "A conversation as a summary and its newest words", "Compaction", (502,),
+          bodies.ResponseRequestBody),
+    route("GET /v1/responses/{id}", "A response that was kept", "Response", (400,), None, (_AS_STREAM, _SEQUENCE),
+          types=_EITHER),
     route("DELETE /v1/responses/{id}", "Forget a response", "Deleted"),
     route("GET /v1/responses/{id}/input_items", "What it was asked", "[object]", (400,), None,
           (_ITEMS, _ORDER, _AFTER_ID)),
     route("POST /v1/responses/{id}/cancel", "Stop it", "Response"),
+    route("POST /v1/conversations", "Make a conversation", "Conversation", (), bodies.ConversationBody),
+    route("GET /v1/conversations/{conversation_id}", "A conversation", "Conversation"),
+    route("POST /v1/conversations/{conversation_id}", "Change its metadata", "Conversation", (),
+          bodies.ConversationBody),
+    route("DELETE /v1/conversations/{conversation_id}", "Forget it", "Deleted"),
+    route("GET /v1/conversations/{conversation_id}/items", "What was said in it", "ItemPage", (400,), None,
+          (_ITEMS, _ORDER, _AFTER_ID)),
+    route("POST /v1/conversations/{conversation_id}/items", "Add items, for its next response", "ItemPage", (),
+          bodies.ConversationItemsBody),
+    route("GET /v1/conversations/{conversation_id}/items/{item_id}", "One item", "object"),
     route("POST /v1/runs", "Ask for work that is looked up later", "RunState", (404, 409, 422), bodies.RunRequestBody,
           _ASKING, status=202, says="Accepted; Location names it.", links=_RUN_LINKS),
     route("GET /v1/runs/{run_id}", "Where a run stands", "Run"),
@@ -436,6 +469,7 @@ def page() -> bytes:
 
 def document() -> Schema:
     needed = [bodies.FunctionBody, bodies.SchemaBody, bodies.FunctionCallBody, bodies.FunctionCallOutputBody]
+    needed += [bodies.McpCallBody, bodies.McpApprovalResponseBody]
     (message, *_), declared = msgspec.json.schema_components(
         [bodies.MessageBody, *EXAMPLES, *needed], ref_template=bodies.SCHEMAS + "{name}"
     )

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -173,18 +173,31 @@ def check_turn(messages: Sequence[ChatMessage], param: str = "messages") -> None
         raise bad_request("The last message is empty.", code="empty_message", param=where)
 
 
-def check_results(messages: Sequence[ChatMessage], param: str = "messages") -> None:
-    """In a transcript that is complete, every result follows its call: providers refuse the whole talk otherwise."""
+def check_results(messages: Sequence[ChatMessage], param: str = "messages", known: Iterable[str] = ()) -> None:
+    """In a transcript that is complete, every result follows its call: providers refuse the whole talk otherwise.
+
+    ``known`` are calls of the session before. The result of a call that has one already is left out of the prompt:
+    clients answer calls that the gateway ran itself, and send results twice.
+    """
     calls: set[str] = set()
+    answered = set(known)
     for message in messages:
-        if message.role is Role.TOOL and message.tool_call_id not in calls:
+        if message.role is Role.TOOL and message.tool_call_id not in (calls | answered):
             text = (
                 f"There is no call {one_line(message.tool_call_id, 60)!r} that waits for this result. Send the message "
                 "with the call before it, or go on in the session that made the call."
             )
             raise bad_request(text, code="invalid_tool_result", param=param)
-        if message.role is not Role.TOOL:
+        if message.role is Role.TOOL:
+            answered.add(message.tool_call_id)
+        else:
             calls = {call.id for call in message.tool_calls}
+
+
+def known_calls(messages: Sequence[ChatMessage]) -> set[str]:
+    """The ids of all calls in a piece of a transcript, also of those that lie before its beginning."""
+    found = {call.id for message in messages for call in message.tool_calls}
+    return found | {message.tool_call_id for message in messages if message.role is Role.TOOL}
 
 
 def read_tool_calls(

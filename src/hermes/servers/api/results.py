@@ -19,7 +19,7 @@ from hermes.core.messages import Json, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.core.text import one_line
 from hermes.servers.api.context import SessionNames
-from hermes.servers.api.errors import ApiError
+from hermes.servers.api.errors import NO_RETRY, ApiError
 from hermes.services.events import ApprovalRequested, TurnEnded
 from hermes.services.requests.requests import RequestHandle, Requests, RequestState
 
@@ -97,7 +97,7 @@ def outcome_headers(result: TurnResult) -> dict[str, str]:
 
 def failure(result: TurnResult, names: SessionNames) -> ApiError:
     """The 429 and the 502 of the table."""
-    headers = {**names.headers(), **outcome_headers(result)}
+    headers = {**names.headers(), **outcome_headers(result), **(NO_RETRY if result.steps else {})}
     if result.is_rate_limited:
         headers["Retry-After"] = str(max(1, math.ceil(result.retry_after or RETRY_SECONDS)))
     return ApiError(
@@ -119,7 +119,7 @@ def approval_required(asked: ApprovalRequested, names: SessionNames) -> ApiError
         "waiting, and its answer will be in the session.",
         code="approval_required",
         kind="approval_required",
-        headers={**names.headers(), COMPLETED_HEADER: "false", PARTIAL_HEADER: "false"},
+        headers={**names.headers(), **waiting_headers()},
         extras={
             "approval_id": asked.approval_id,
             "approval_code": asked.code,
@@ -129,6 +129,11 @@ def approval_required(asked: ApprovalRequested, names: SessionNames) -> ApiError
     )
 
 
+def waiting_headers() -> dict[str, str]:
+    """Of an answer that holds a question: the turn has not ended, and asking again would not help."""
+    return {COMPLETED_HEADER: "false", PARTIAL_HEADER: "false", **NO_RETRY}
+
+
 # Waiting for the end
 
 
@@ -136,6 +141,16 @@ async def end_of(
     handle: RequestHandle, requests: Requests, names: SessionNames, *, look_seconds: float = LOOK_SECONDS
 ) -> TurnResult:
     """Wait for the end of the turn; an approval it meets on the way is raised."""
+    ended = await end_or_question(handle, requests, look_seconds=look_seconds)
+    if isinstance(ended, ApprovalRequested):
+        raise approval_required(ended, names)
+    return ended
+
+
+async def end_or_question(
+    handle: RequestHandle, requests: Requests, *, look_seconds: float = LOOK_SECONDS
+) -> TurnResult | ApprovalRequested:
+    """Wait for the end of the turn, or for the first question it puts to a person."""
     handle.only = (ApprovalRequested, TurnEnded)
     while True:
         first = await handle.within(look_seconds)
@@ -145,7 +160,7 @@ async def end_of(
             continue
         for event in (first, *handle.ready()):
             if isinstance(event, ApprovalRequested):
-                raise approval_required(event, names)
+                return event
             if isinstance(event, TurnEnded):
                 return event.result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import urlsplit
@@ -12,10 +13,13 @@ from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
 from hermes.core.text import one_line
+from hermes.hosting.tool_processes import TOOL, UNKNOWN, ToolProcesses
 from hermes.servers.api.context import REQUEST_ID, SESSION_ID_HEADER, SESSION_KEY_HEADER, WARNINGS
 from hermes.servers.api.errors import ApiError
 from hermes.servers.app import is_address
 from hermes.store.ids import new_id
+
+log = logging.getLogger(__name__)
 
 RESOLVE_SECONDS = 3.0
 BODY_SECONDS = 30.0
@@ -42,6 +46,7 @@ EXPOSED = ", ".join(
         "X-Hermes-Partial",
         "X-Hermes-Error",
         "Idempotent-Replayed",
+        "X-Should-Retry",
         "Retry-After",
         REQUEST_ID_HEADER,
         WARNING_HEADER,
@@ -225,6 +230,24 @@ def add_headers(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.Stre
             headers["Cross-Origin-Resource-Policy"] = "cross-origin"
 
     return on_prepare
+
+
+FROM_A_TOOL = (
+    "This request comes from a command of the agent, or from a process whose origin is not known. The agent cannot "
+    "answer its own questions or change its gateway. Answer in a chat, or send it from a program that you started."
+)
+
+
+async def refuse_tools(request: web.Request, tools: ToolProcesses) -> None:
+    """Refuse a change that a command of the agent asks for. Only a peer on this machine costs more than a look."""
+    transport = request.transport
+    if transport is None:
+        raise ApiError(408, "The client left before its turn came.", code="client_gone")
+    theirs, ours = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    origin = await asyncio.to_thread(tools.origin_of_connection, theirs[:2], ours[:2])
+    if origin in (TOOL, UNKNOWN):
+        log.warning("Request refused", extra={"path": request.path, "reason": f"the process is {origin}"})
+        raise ApiError(403, FROM_A_TOOL, code="agents_own_process", kind="permission_error")
 
 
 # How much, and how slowly

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes.agent.prompt import unanswered
 from hermes.core.messages import ChatMessage, Image, Json, Role
 from hermes.servers.api import parse
 from hermes.servers.api.context import SessionNames
@@ -93,11 +92,11 @@ async def has_transcript(gateway: Gateway, names: SessionNames) -> bool:
 async def check_answers(
     gateway: Gateway, names: SessionNames, messages: Sequence[ChatMessage], param: str = "messages"
 ) -> None:
-    """Results are of calls the session waits for, or that stand before them: any other would be left out in silence."""
+    """Results are of calls that the session knows: any other would be left out in silence."""
     if not any(message.role is Role.TOOL for message in messages):
         return
     lines = await gateway.db.read(newest_lines, str(names.key))
-    parse.check_results((ChatMessage(Role.ASSISTANT, tool_calls=unanswered(lines)), *messages), param)
+    parse.check_results(messages, param, parse.known_calls(lines))
 
 
 def newest_lines(tx: Tx, lane: str) -> list[ChatMessage]:

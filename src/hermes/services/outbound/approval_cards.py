@@ -28,7 +28,9 @@ MAX_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
 
 
-def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
+def how_to_answer(
+    words: Texts, question: Question | Approval, *, seconds: float, has_buttons: bool, is_for_admins: bool
+) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
     if question.subject.startswith(SHARED):
         form = words.APPROVAL_ANSWER_SHARED

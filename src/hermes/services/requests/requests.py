@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 
@@ -24,7 +24,7 @@ from hermes.services.inbound.intake import MOST_PEOPLE, Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
-from hermes.store.api import api_keys, pictures
+from hermes.store.api import api_keys, idempotency, pictures
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -133,6 +133,10 @@ class RequestHandle:
             self._timer.cancel()
             self._timer = None
 
+    @property
+    def has_events(self) -> bool:
+        return bool(self._events)
+
     async def has_news(self, seconds: float) -> bool:
         """Wait for an event without taking it. False when none came."""
         event = await self.within(seconds)
@@ -209,16 +213,21 @@ class Requests:
         event_id: str = "",
         role: PersonRole | None = None,
         at_most: PersonRole | None = None,
+        attempt: str = "",
     ) -> AsyncIterator[RequestHandle]:
         """Store a request and follow it. Leaving the block ends the following, not the turn.
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
+        ``attempt`` is the fingerprint by which ``attempts_of`` finds the request when it is sent again.
         ``role`` is the caller's role; without it, an unknown caller is a user. ``at_most`` limits this one turn, if
         another turn or a command asks on the caller's behalf.
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(handle.saw, handle.lane, event_id=handle.event_id):
-            handle.is_new = await self._accept(request, handle, key, role, at_most)
+            keys = [key] if key else []
+            if attempt:
+                keys.append(f"{attempt}:{handle.event_id}")
+            handle.is_new = await self._accept(request, handle, keys, role, at_most)
             try:
                 yield handle
             finally:
@@ -248,7 +257,7 @@ class Requests:
         self,
         request: AgentRequest,
         handle: RequestHandle,
-        key: str,
+        keys: Sequence[str],
         role: PersonRole | None,
         at_most: PersonRole | None,
     ) -> bool:
@@ -262,7 +271,7 @@ class Requests:
             body, found = _encoded(request, self._redact)
         incoming = Incoming(
             id=handle.event_id,
-            keys=(f"{platform}/{storable(key)}",) if key else (),
+            keys=tuple(f"{platform}/{storable(key)}" for key in keys),
             lane=handle.lane,
             platform=platform,
             account="main",
@@ -284,6 +293,39 @@ class Requests:
 
     async def state_of(self, event_id: str) -> RequestState | None:
         return await self._db.read(_state, event_id)
+
+    async def attempts_of(self, attempt: str, *, since: float) -> list[str]:
+        """The events that were asked for with this fingerprint since then, the newest first."""
+        return await self._db.read(idempotency.attempts_of, f"{PLATFORM}/{attempt}:", since=since)
+
+    @asynccontextmanager
+    async def join(self, event_id: str) -> AsyncIterator[tuple[RequestHandle, RequestState] | None]:
+        """Follow a request that was asked for before, from here on; None: there is no such request.
+
+        The state is read after the following began: the end comes by one of the two.
+        """
+        found = await self.state_of(event_id)
+        if found is None:
+            yield None
+            return
+        handle = RequestHandle(event_id, found.row.lane, is_new=False, turn_id=found.row.turn_id)
+        with self._bus.watch(handle.saw, handle.lane, event_id=event_id):
+            state = await self.state_of(event_id) or found
+            handle.turn_id = handle.turn_id or state.row.turn_id
+            try:
+                yield handle, state
+            finally:
+                handle.close()
+
+    async def reopen(self, event_id: str) -> bool:
+        """Let the turn of a request that failed or was stopped go on from its last step. False: it cannot."""
+        from hermes.store.turns import reopen  # a start needs it not
+
+        if not await self._db.write(reopen.reopen, event_id, now=self._clock.now()):
+            return False
+        if (state := await self.state_of(event_id)) is not None:
+            self._lanes.wake(state.row.lane)
+        return True
 
     async def stop(self, event_id: str) -> RequestState | None:
         """End a request wherever it is: queued, running or waiting. One that has ended stays as it is."""
@@ -375,6 +417,9 @@ def _set_aside_gone(tx: Tx, *, now: float) -> int:
     for row in inbox.open_requests(tx, PLATFORM):
         if not _is_chat(row):
             continue
+        turn = turns.get(tx, row.turn_id) if row.turn_id else None
+        if turn is not None and turn.state == TurnState.WAITING:
+            continue  # its question was put to a person, who may answer it with the next message
         count += 1
         if row.turn_id:
             turn_end.cancel_waiting(tx, row.lane, Ending(TurnState.STOPPED, InboxState.SET_ASIDE, CLIENT_GONE), now=now)

@@ -11,7 +11,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS
-from hermes.core.messages import ChatMessage, Role
+from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.ports import ModelReply
 from hermes.core.requests import TurnResult, is_silent
 from hermes.services.events import TurnEnded
@@ -120,7 +120,7 @@ class Endings:
         )
         with self._parts.outbox_writer.place_for(mail.rows) as place:
             sleeps, sending = await self._parts.db.write(
-                self._write, work, ending, mail, place, now=self._parts.clock.now()
+                self._write, work, ending, mail, place, end.reply.tool_calls, now=self._parts.clock.now()
             )
             self._parts.outbox_writer.stored(mail.rows, sending, place)
         # Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one.
@@ -140,6 +140,7 @@ class Endings:
             logprobs=end.reply.logprobs,
             is_rate_limited=end.error is not None and end.error.status == 429,
             retry_after=end.error.retry_after if end.error is not None else None,
+            steps=work.steps,
         )
         self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
         if work.goes_on:
@@ -150,10 +151,22 @@ class Endings:
         return sleeps
 
     def _write(
-        self, tx: Tx, work: RunningTurn, ending: Ending, mail: ComposedReply, place: Slot | None, *, now: float
+        self,
+        tx: Tx,
+        work: RunningTurn,
+        ending: Ending,
+        mail: ComposedReply,
+        place: Slot | None,
+        calls: Sequence[ToolCall],
+        *,
+        now: float,
     ) -> tuple[bool, outbox.BegunDelivery | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         outbox_files.note(tx, mail.files)
+        if calls and work.steps:
+            from hermes.store.turns import client_calls  # a start needs it not
+
+            client_calls.note(tx, work.turn, calls, now=now)
         sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.outbox_writer.begin_within(tx, ending.replies, place, now=now)
 

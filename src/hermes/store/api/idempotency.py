@@ -1,4 +1,4 @@
-"""Store answers for a day, for repeats under the same Idempotency-Key."""
+"""Store answers for a day, for repeats under the same Idempotency-Key; find the attempts of one request."""
 
 from __future__ import annotations
 
@@ -44,4 +44,22 @@ def keep(tx: Tx, kept: StoredAnswer) -> None:
         ON CONFLICT (key) DO NOTHING
         """,
         **asdict(kept),
+    )
+
+
+def attempts_of(tx: Tx, prefix: str, *, since: float, limit: int = 5) -> list[str]:
+    """The events whose dedupe key is ``prefix`` and their id, seen since then, the newest first.
+
+    Ids of events begin with "ev". The bounds end in letters, since some collations of PostgreSQL skip punctuation.
+    """
+    return tx.all(
+        """
+        SELECT event_id FROM dedupe WHERE key >= :first AND key < :last AND seen_at >= :since
+        ORDER BY seen_at DESC LIMIT :limit
+        """,
+        str,
+        first=f"{prefix}ev",
+        last=f"{prefix}ew",
+        since=since,
+        limit=limit,
     )

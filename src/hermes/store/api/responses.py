@@ -177,6 +177,39 @@ def open_ones(tx: Tx, *, limit: int = 1000) -> list[str]:
     )
 
 
+def open_of(tx: Tx, event_id: str) -> list[str]:
+    """The ids of responses of this event without a final state: a turn that asked questions answers several."""
+    return tx.all(
+        "SELECT id FROM responses WHERE status IN ('queued', 'in_progress') AND event_id = :event_id ORDER BY id",
+        str,
+        event_id=event_id,
+    )
+
+
+def note(tx: Tx, body: dict[str, Any]) -> bool:
+    """Keep what an open response has told so far."""
+    changed = tx.run(
+        "UPDATE responses SET body = :body WHERE id = :id AND status IN ('queued', 'in_progress')",
+        id=str(body["id"]),
+        body=_dumped(body),
+    )
+    return changed == 1
+
+
+def reopen(tx: Tx, response_id: str) -> bool:
+    """Let a response go on that failed or was cancelled, since its turn does."""
+    return (
+        tx.run(
+            """
+            UPDATE responses SET status = 'in_progress', ended_at = NULL
+            WHERE id = :id AND status IN ('failed', 'cancelled', 'incomplete')
+            """,
+            id=response_id,
+        )
+        == 1
+    )
+
+
 def count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM responses"))
 

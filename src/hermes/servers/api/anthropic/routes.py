@@ -17,7 +17,6 @@ from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import EventStream
 from hermes.servers.app import json_response
-from hermes.services.requests.requests import RequestHandle
 
 SHOWS_THINKING = web.RequestKey("shows_thinking", bool)
 
@@ -32,21 +31,19 @@ class MessageRoutes(ChatRoutes):
         request[SHOWS_THINKING] = reading.wants_thinking(body)
         return await parse.apart(request, reading.chat_body, body)
 
-    def _to_dict(self, request: web.Request, handle: RequestHandle, asked: ChatRequest, result: TurnResult) -> Json:
-        message_id = shapes.message_id_of(handle.event_id)
+    def _to_dict(self, request: web.Request, event_id: str, asked: ChatRequest, result: TurnResult) -> Json:
+        message_id = shapes.message_id_of(event_id)
         return shapes.whole(result, message_id, asked.model, shows_thinking=request[SHOWS_THINKING])
 
+    def _question_to_dict(self, request: web.Request, event_id: str, asked: ChatRequest, question: TurnResult) -> Json:
+        body = self._to_dict(request, event_id, asked, question)
+        return {**body, "stop_reason": "refusal"} if asked.is_formed else body
+
     def _writer(
-        self, request: web.Request, stream: EventStream, handle: RequestHandle, asked: ChatRequest
+        self, request: web.Request, stream: EventStream, event_id: str, asked: ChatRequest, text: SegmentText
     ) -> MessageWriter:
-        return MessageWriter(
-            stream,
-            asked.names,
-            shapes.message_id_of(handle.event_id),
-            asked.model,
-            shows_thinking=request[SHOWS_THINKING],
-            text=SegmentText(keeps_start=asked.talk.continues_answer),
-        )
+        message_id, shows_thinking = shapes.message_id_of(event_id), request[SHOWS_THINKING]
+        return MessageWriter(stream, asked.names, message_id, asked.model, shows_thinking=shows_thinking, text=text)
 
     async def count_tokens(self, request: web.Request) -> web.Response:
         """About how many tokens a request takes: a quarter of its bytes. No model is asked."""

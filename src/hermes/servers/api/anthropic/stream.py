@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import Json
+from hermes.core.messages import Json, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.anthropic import shapes
@@ -16,14 +16,7 @@ from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.streams.segments import PAUSE, SegmentText
 from hermes.servers.api.streams.sse import EventStream
-from hermes.services.events import (
-    ApprovalRequested,
-    ReasoningArrived,
-    SegmentEnded,
-    TextArrived,
-    TurnEnded,
-    TurnEvent,
-)
+from hermes.services.events import ReasoningArrived, SegmentEnded, TextArrived, TurnEnded, TurnEvent
 
 
 @dataclass(slots=True)
@@ -36,6 +29,8 @@ class MessageWriter:
     model: str
     shows_thinking: bool
     text: SegmentText = field(default_factory=SegmentText)
+    has_failed: bool = False
+    _question: str = ""  # that waits for the end of the stream
     _open: str = ""  # the kind of the block that is being written; '' for none
     _count: int = 0  # blocks so far, the open one included
 
@@ -57,9 +52,6 @@ class MessageWriter:
                 await self._delta("thinking", shapes.thinking_block(""), "thinking_delta", thinking=event.text)
         elif isinstance(event, SegmentEnded):
             await self._write(self.text.end_segment(event.text.strip()))
-        elif isinstance(event, ApprovalRequested):
-            await self.fail(results.approval_required(event, self.names))
-            return True
         elif isinstance(event, TurnEnded):
             await self.end(event.result)
             return True
@@ -69,6 +61,8 @@ class MessageWriter:
         if result.state in results.FAILED_STATES or not (reason := results.finish_reason(result)):
             await self.fail(results.failure(result, self.names))
             return
+        if self.text.is_late and self.shows_thinking and result.whole_thinking:
+            await self._delta("thinking", shapes.thinking_block(""), "thinking_delta", thinking=result.whole_thinking)
         if result.is_completed:
             await self._write(self.text.end_answer(result))
         if not self._count and not result.tool_calls:
@@ -78,18 +72,29 @@ class MessageWriter:
             arguments = orjson.dumps(shapes.arguments_of(call)).decode()
             block = shapes.tool_use_block(call, {})
             await self._delta("tool_use", block, "input_json_delta", partial_json=arguments)
-        await self._close_block()
         extras = {"hermes": results.extras(result)} if results.has_extras(result) else {}
-        delta = {
-            "stop_reason": shapes.STOP_REASONS[reason],
-            "stop_sequence": None,
-            "stop_details": None,
-            "container": None,
-        }
-        await self._send("message_delta", delta=delta, usage=shapes.last_usage(result.usage), **extras)
+        await self._stop(shapes.STOP_REASONS[reason], result.usage, extras)
+
+    async def ask(self, question: str, *, is_formed: bool) -> None:
+        """Show a question of the agent. In a form there is no place beside the answer: it comes if none follows."""
+        if is_formed:
+            self._question = question
+            return
+        await self._write(self.text.interject(question))
+
+    async def end_with_question(self, extras: Json) -> None:
+        """End the stream while the turn waits for an answer."""
+        await self._write(self._question)
+        await self._stop("refusal" if self._question else "end_turn", Usage(), {"hermes": extras})
+
+    async def _stop(self, reason: str, usage: Usage, extras: Json) -> None:
+        await self._close_block()
+        delta = {"stop_reason": reason, "stop_sequence": None, "stop_details": None, "container": None}
+        await self._send("message_delta", delta=delta, usage=shapes.last_usage(usage), **extras)
         await self._send("message_stop")
 
     async def fail(self, error: ApiError) -> None:
+        self.has_failed = True
         if error.status >= 500:
             self.stream.forget()
         await self.stream.send(error.anthropic_body(), event="error")

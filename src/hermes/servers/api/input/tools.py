@@ -27,13 +27,18 @@ def is_function(tool: Json) -> bool:
     return tool.get("type") in (None, "function")
 
 
+def is_ours(tool: Any) -> bool:
+    """The gateway's own tools as a client declares them, to be asked about approvals: they are there anyway."""
+    return isinstance(tool, dict) and tool.get("type") == "mcp" and tool.get("server_label") == "hermes"
+
+
 def left_out(tools: Sequence[Json] | None, offered: Sequence[str]) -> list[str]:
     """Name the tools of a request that nothing here does. ``offered`` are the names of the gateway's own tools."""
     names: list[str] = []
     for tool in tools or ():
         kind = str(tool.get("type"))
         equal = next((ours for prefix, ours in OUR_EQUALS.items() if kind.startswith(prefix)), "")
-        if is_function(tool) or (equal and equal in offered):
+        if is_function(tool) or is_ours(tool) or (equal and equal in offered):
             continue
         name = tool.get("name") or tool.get("server_label") or ""
         names.append(one_line(f"{kind} {name}".strip(), 60))

@@ -8,31 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 
 from aiohttp import web
 
-from hermes.agent.prompt import unanswered
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.messages import ChatMessage, Json, Role, Usage
+from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import TurnResult
+from hermes.core.turn import CallState
 from hermes.servers.api import results
+from hermes.servers.api.approvals import OpenQuestion, open_questions
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.responses import shapes
+from hermes.servers.api.responses.events import GOOD_OUTCOMES
 from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
+from hermes.services.requests.outcomes import TurnRecord, read_record, stored_result, stored_usage
 from hermes.services.requests.requests import RequestState
-from hermes.store import codec, inbox
 from hermes.store.api import responses
 from hermes.store.api.responses import NewResponse, StoredResponse
-from hermes.store.db import Database, StoreLimits, Tx
-from hermes.store.sessions import transcripts
-from hermes.store.turns.turns import Turn, TurnState
+from hermes.store.db import Database, StoreLimits
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +39,6 @@ LOOK_SECONDS = 30.0
 BITES_PER_LOOK = 20
 READERS = 1
 NEVER_BEGUN = "the gateway ended before it was begun"
-
-_MODEL_REASON = re.compile(r"model (\w+): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,8 @@ class Retention:
 class OpenResponse:
     """One response in the hands of the request that asked for it."""
 
+    name: str
+    """The event that its id stands for; ``event_id`` is the one whose turn it follows, which an earlier one began."""
     event_id: str
     session_id: str = ""
     has_steps: bool = False
@@ -132,18 +131,23 @@ class ResponseFinalizer:
     # What handlers ask for
 
     @contextmanager
-    def holding(self, event_id: str) -> Iterator[OpenResponse]:
-        """Answer for a response; one that was put and has no final state at the end is settled in the background."""
-        hold = self._held[event_id] = OpenResponse(event_id)
+    def holding(self, response_id: str, event_id: str = "") -> Iterator[OpenResponse]:
+        """Answer for a response; one that was put and has no final state at the end is settled in the background.
+
+        ``event_id`` is that of a turn which was begun before; such a response is read from the store.
+        """
+        name = shapes.event_id_of(response_id)
+        hold = self._held[name] = OpenResponse(name, event_id or name, has_steps=bool(event_id))
         try:
             yield hold
         finally:
-            del self._held[event_id]
+            if self._held.get(name) is hold:
+                del self._held[name]
             if not hold.is_settled:
-                self._due.put_nowait(_Due(event_id))
+                self._due.put_nowait(_Due(hold.event_id))
 
     def is_taken(self, session_id: str, but_for: str) -> bool:
-        """Whether a request under way goes on in this session, other than that event."""
+        """Whether a request under way goes on in this session, other than those of that event."""
         return any(hold.session_id == session_id and hold.event_id != but_for for hold in self._held.values())
 
     async def put(self, hold: OpenResponse, new: NewResponse) -> None:
@@ -159,15 +163,29 @@ class ResponseFinalizer:
         response_id = await db.read(responses.newest_of, asked_by, conversation)
         return await responses.load(db, response_id) if response_id else None
 
+    async def reopen(self, response_id: str) -> None:
+        """The turn of a response that failed or was cancelled goes on, and so does the response."""
+        await (await self.db()).write(responses.reopen, response_id)
+
     async def delete(self, response_id: str) -> bool:
         return await (await self.db()).write(responses.delete, response_id)
 
-    async def ended(self, hold: OpenResponse, response: Json, result: TurnResult) -> tuple[TurnResult, list[Json]]:
-        """The result of a turn that has just ended, for all of it, and its items."""
-        messages: Sequence[ChatMessage] = shapes.answer_of(result)
-        if hold.has_steps:
-            result, messages = await self._whole(await self._gateway.requests.state_of(hold.event_id), result)
-        return result, _output(response, messages, result)
+    async def ended(
+        self, hold: OpenResponse, response: Json, result: TurnResult | None
+    ) -> tuple[TurnResult, list[Json]]:
+        """The result of a turn that has just ended, for all of it, and its items. None: read it from the store."""
+        if result is not None and not hold.has_steps:
+            return result, _output(response, TurnRecord(shapes.answer_of(result)), result)
+        result, record = await self._whole(await self._gateway.requests.state_of(hold.event_id), result)
+        return result, _output(response, record, result)
+
+    async def items_so_far(self, response: Json, event_id: str) -> list[Json]:
+        """What the turn of a response has said and done until now."""
+        state = await self._gateway.requests.state_of(event_id)
+        if state is None or state.turn is None:
+            return []
+        record = await self._gateway.db.read(read_record, state.row, state.turn)
+        return [item for item in output_items(response, record) if item["type"] != "function_call"]
 
     async def finish(self, hold: OpenResponse, body: Json) -> None:
         """Store the final state. If that fails now it is done later: the answer goes to its client all the same."""
@@ -183,41 +201,72 @@ class ResponseFinalizer:
 
     async def settled(self, stored: StoredResponse, result: TurnResult | None = None) -> StoredResponse:
         """The response with its final state, if its turn has ended; otherwise with the state it is in."""
-        if not stored.is_open or stored.event_id in self._held:
+        if not stored.is_open or shapes.event_id_of(stored.id) in self._held:
             return stored
         state = await self._gateway.requests.state_of(stored.event_id)
+        if state is not None and state.pending:
+            return await self._with_questions(stored, state)
         if state is not None and state.status not in results.FINAL_STATUS:
             return _as_it_is(stored, state)
-        result, messages = await self._whole(state, result)
-        output = _output(stored.body, messages, result)
+        result, record = await self._whole(state, result)
+        output = _output(stored.body, record, result)
+        stored.body["hermes"].pop("approvals", None)
         now = self._gateway.clock.now()
         body = shapes.finished(stored.body, result, output, now=now)
         if not await (await self.db()).write(responses.finish, body, now=now):
             return await self.load(stored.id) or replace(stored, status=body["status"], body=body)
         return replace(stored, status=body["status"], body=body)
 
-    async def _whole(
-        self, state: RequestState | None, result: TurnResult | None
-    ) -> tuple[TurnResult, Sequence[ChatMessage]]:
+    async def _with_questions(self, stored: StoredResponse, state: RequestState) -> StoredResponse:
+        """A response whose turn waits. In the background it goes on; any other was answered with the questions.
+
+        In the store it stays open: if the questions are answered elsewhere, it gets all that its turn did.
+        """
+        if stored.body["status"] == "completed":  # as it was answered
+            return replace(stored, status="completed")
+        questions = await self._gateway.db.read(open_questions, state.row.turn_id)
+        output = [*await self.items_so_far(stored.body, stored.event_id), *(question_item(one) for one in questions)]
+        hermes = {**stored.body["hermes"], "approvals": waiting_approvals(questions)}
+        status = "in_progress" if stored.body["background"] else "completed"
+        return replace(
+            stored, status=status, body={**stored.body, "status": status, "output": output, "hermes": hermes}
+        )
+
+    async def note_questions(self, hold: OpenResponse, body: Json) -> None:
+        """Keep the questions as they were told. The response stays open until its turn ends, or goes on in another."""
+        if hold.is_settled:
+            return
+        try:
+            await (await self.db()).write(responses.note, body)
+        except (StoreIsDownError, ApiError) as error:
+            log.warning("Response is settled later", extra={"response": body["id"], "reason": str(error)})
+
+    async def take_over(self, event_id: str) -> None:
+        """End the responses of a turn with the questions they told: what follows belongs to the next response."""
+        db = await self.db()
+        for response_id in await db.read(responses.open_of, event_id):
+            stored = await self.load(response_id)
+            if stored is None or stored.body["background"] or shapes.event_id_of(response_id) in self._held:
+                continue
+            body = (await self.settled(stored)).body
+            if body["status"] == "completed":
+                await db.write(responses.finish, body, now=self._gateway.clock.now())
+
+    async def _whole(self, state: RequestState | None, result: TurnResult | None) -> tuple[TurnResult, TurnRecord]:
         """The turn from its beginning: a result tells only of what was done since it was last taken up."""
         if state is None or state.turn is None:
             if result is None:
                 reason = NEVER_BEGUN if state is None else state.row.reason
                 ended = "stopped" if state is not None and state.status == "cancelled" else "failed"
                 result = TurnResult("", ended, reason=reason, finish_reason="error")
-            return result, ()
-        said = await self._new_messages(state, state.turn, result)
+            return result, TurnRecord()
+        record = await self._gateway.db.read(read_record, state.row, state.turn)
         if result is None:
-            return result_in_store(state, state.turn, said), said
-        usage = replace(usage_in_store(state.turn), cached_tokens=result.usage.cached_tokens)
-        return replace(result, usage=usage), said
-
-    async def _new_messages(self, state: RequestState, turn: Turn, result: TurnResult | None) -> list[ChatMessage]:
-        """What the turn added to the transcript, and the words that were cut off before they got there."""
-        said = await self._gateway.db.read(_lines_after_input, state.row, turn)
-        if result is not None and result.state in results.FAILED_STATES and result.text:
-            said.append(ChatMessage(Role.ASSISTANT, result.text))
-        return said
+            return stored_result(state, state.turn, record.messages), record
+        if result.state in results.FAILED_STATES and result.text:  # words that were cut off before they got there
+            record = replace(record, messages=[*record.messages, ChatMessage(Role.ASSISTANT, result.text)])
+        usage = replace(stored_usage(state.turn), cached_tokens=result.usage.cached_tokens)
+        return replace(result, usage=usage), record
 
     def _saw(self, event: TurnEvent) -> None:
         """On the bus, for every event there is: it must be quick."""
@@ -264,59 +313,55 @@ class ResponseFinalizer:
 
     async def _settle(self, due: _Due) -> None:
         try:
-            stored = await self.load(shapes.response_id_of(due.event_id))
-            if stored is not None:
-                await self.settled(stored, due.result)
+            for response_id in await (await self.db()).read(responses.open_of, due.event_id):
+                if (stored := await self.load(response_id)) is not None:
+                    await self.settled(stored, due.result)
         except (GatewayError, ApiError) as error:  # the next look finds it again
             log.warning("Store is down", extra={"while": "settling a response", "reason": str(error)})
 
 
-def result_in_store(state: RequestState, turn: Turn, said: Sequence[ChatMessage]) -> TurnResult:
-    """How a turn ended, for whoever was not there: from its row and its last words."""
-    last = said[-1] if said and said[-1].role is Role.ASSISTANT else ChatMessage(Role.ASSISTANT)
-    usage = usage_in_store(turn)
-    if state.status == "completed":
-        calls = unanswered(said)
-        reason = "tool_calls" if calls else "stop"
-        return TurnResult(turn.id, TurnState.DONE, last.text, "", reason, calls, usage, turn.model)
-    kind = _MODEL_REASON.match(turn.reason)
-    ended = TurnState.STOPPED if state.status == "cancelled" else TurnState.FAILED
-    return TurnResult(
-        turn.id,
-        ended,
-        reason=turn.reason or state.row.reason,
-        finish_reason="error",
-        usage=usage,
-        model=turn.model,
-        error_kind=kind[1] if kind else "",
-    )
-
-
-def usage_in_store(turn: Turn) -> Usage:
-    return Usage(turn.prompt_tokens, turn.completion_tokens)
-
-
-def _lines_after_input(tx: Tx, row: inbox.InboxRow, turn: Turn) -> list[ChatMessage]:
-    brought = len(codec.load_request(row.body).messages)
-    lines = transcripts.of_turn(tx, turn.session_id, turn.id, since=turn.created_at)
-    found = (codec.read_chat(line.body) for line in lines[brought:])
-    return [message for message in found if message is not None]
-
-
-def _output(response: Json, messages: Sequence[ChatMessage], result: TurnResult) -> list[Json]:
+def _output(response: Json, record: TurnRecord, result: TurnResult) -> list[Json]:
     last_status = "completed" if shapes.status_of(result) == "completed" else "incomplete"
-    ids = shapes.ItemIds(response["id"])
-    is_formed = shapes.has_format(response)
-    return shapes.output_of(messages, ids, last_status=last_status, is_formed=is_formed, thinking=result.thinking)
+    return output_items(response, record, last_status, result.thinking)
+
+
+def output_items(
+    response: Json, record: TurnRecord, last_status: str = "completed", thinking: Sequence[str] = ()
+) -> list[Json]:
+    """The items of a response, from what its turn has stored. What the model thought is not stored."""
+    outcomes = {
+        call.call_id: shapes.CallOutcome(call.result, call.outcome not in GOOD_OUTCOMES, call.approval_id)
+        for call in record.calls.values()
+        if call.state == CallState.DONE
+    }
+    return shapes.output_of(
+        record.messages,
+        shapes.ItemIds(response["id"]),
+        last_status=last_status,
+        form=shapes.form_of(response),
+        thinking=thinking,
+        outcomes=outcomes,
+    )
 
 
 def _as_it_is(stored: StoredResponse, state: RequestState) -> StoredResponse:
     status = "queued" if state.status == "queued" else "in_progress"
-    waits = [
-        {"approval_id": asked.id, "approval_code": asked.code, "question": asked.question} for asked in state.pending
+    return replace(stored, status=status, body={**stored.body, "status": status})
+
+
+def waiting_approvals(questions: Sequence[OpenQuestion]) -> list[Json]:
+    """The questions as `hermes` extras tell them."""
+    return [
+        {"approval_id": one.approval.id, "approval_code": one.approval.code, "question": one.approval.question}
+        for one in questions
     ]
-    hermes = {**stored.body.get("hermes", {}), **({"approvals": waits} if waits else {})}
-    return replace(stored, status=status, body={**stored.body, "status": status, "hermes": hermes})
+
+
+def question_item(question: OpenQuestion) -> Json:
+    approval = question.approval
+    return shapes.approval_request_item(
+        approval.id, approval.code, approval.question, question.name, question.arguments
+    )
 
 
 def _closed(error: GatewayError) -> ApiError:

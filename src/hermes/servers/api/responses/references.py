@@ -12,7 +12,7 @@ from hermes.servers.api.responses.shapes import PREFIX
 from hermes.store.api.responses import StoredResponse
 
 MOST_RESPONSES = 1000
-_ITEM_ID = re.compile(r"(?:msg|fc|fco|rs)_(\w+)_\d+\Z")
+_ITEM_ID = re.compile(r"(?:msg|fc|fco|mcp|rs)_(\w+)_q?\d+\Z")
 
 Load = Callable[[str], Awaitable[StoredResponse | None]]
 """A stored response, as far as whoever asks may see it."""

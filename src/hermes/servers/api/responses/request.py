@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, Sampling, ToolCall
 from hermes.core.requests import TurnOptions
@@ -15,7 +17,45 @@ from hermes.servers.api.bodies import decode, decode_message
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import bad_request
 from hermes.servers.api.input.sampling import read_effort
+from hermes.servers.api.input.tools import is_ours
 from hermes.servers.api.parse import Conversation
+
+IGNORED_ITEMS = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request"})
+"""Clients send back what they were given; it means nothing to another model, or is stored here."""
+
+
+APPROVAL_PREFIX = "mcpr_"
+
+
+def approval_request_id(approval_id: str) -> str:
+    return APPROVAL_PREFIX + approval_id.removeprefix("ap_")
+
+
+def approval_id_of(request_id: str) -> str:
+    """The approval that an `approval_request_id` means; the approval's own id is taken too."""
+    return f"ap_{request_id.removeprefix(APPROVAL_PREFIX)}" if request_id.startswith(APPROVAL_PREFIX) else request_id
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """An `mcp_approval_response`."""
+
+    approval_id: str
+    allow: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRead:
+    """Items as they were read. ``our_calls`` are calls that the gateway ran itself, sent back as `mcp_call`.
+
+    ``ends_with_answer``: nothing follows the last answer to a question, so that question's turn goes on.
+    """
+
+    talk: Conversation
+    answers: tuple[ApprovalAnswer, ...] = ()
+    our_calls: frozenset[str] = frozenset()
+    ends_with_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +71,28 @@ class ResponseRequest:
     is_stored: bool
     is_background: bool
     echo: Json
+    answers: tuple[ApprovalAnswer, ...] = ()
+    our_calls: frozenset[str] = frozenset()
+    goes_on: bool = False
+    """The request only answers questions: their turn goes on."""
+    has_function_items: bool = False
+    declares_us: bool = False
+    """Its tools name the gateway as an MCP server, so it knows what an `mcp_approval_request` is."""
+
+    def without_our_calls(self) -> ResponseRequest:
+        """For a session that has these calls in its own transcript."""
+        if not self.our_calls:
+            return self
+        kept = tuple(
+            message
+            for message in self.said.messages
+            if message.tool_call_id not in self.our_calls
+            and not any(call.id in self.our_calls for call in message.tool_calls)
+        )
+        return replace(self, said=replace(self.said, messages=kept or self.said.messages))
+
+    def without_input(self) -> ResponseRequest:
+        return replace(self, said=Conversation("", ()))
 
     def with_system(self, *texts: str) -> ResponseRequest:
         """System words of a chain stand beside this request's own instructions."""
@@ -39,9 +101,22 @@ class ResponseRequest:
 
 
 def parse_request(
-    body: Json, limits: InputLimits = INPUT_LIMITS, own_tools: tuple[str, ...] | None = None
+    body: Json,
+    limits: InputLimits = INPUT_LIMITS,
+    *,
+    own_tools: tuple[str, ...] | None = None,
+    tool_items: str = "",
+    is_whole: bool = True,
 ) -> ResponseRequest:
-    """Everything is looked at before anything is stored. ``own_tools`` are those of the gateway; None for all."""
+    """Everything is looked at before anything is stored. ``tool_items`` is the shape of the gateway's own calls.
+
+    ``own_tools`` are the gateway's tools that the request may use; None for all. ``is_whole`` False: the input need not
+    end with something to answer.
+    """
+    tools = body.get("tools")
+    others = [tool for tool in tools if not is_ours(tool)] if isinstance(tools, list) else tools
+    declares_us = others != tools
+    body = {**body, "tools": others} if declares_us else body
     if body.get("prompt") is not None:  # what would change the answer and is not done here is never left out in silence
         message = "Prompt templates are not kept here; send instructions and input."
         raise bad_request(message, code="unsupported_parameter", param="prompt")
@@ -57,9 +132,10 @@ def parse_request(
         reasoning=read_effort(sent.reasoning.effort if sent.reasoning else None, "reasoning.effort"),
         own_tools=own_tools,
     )
+    said = read_items(sent.input, limits, is_whole=is_whole)
     asked = ResponseRequest(
-        read_input(sent.input, limits),
-        _read_items(sent.conversation_history or [], "conversation_history", limits),
+        said.talk,
+        _read_items(sent.conversation_history or [], "conversation_history", limits).talk,
         options,
         previous=storable(sent.previous_response_id or ""),
         conversation=_read_conversation_name(sent.conversation),
@@ -67,6 +143,11 @@ def parse_request(
         is_stored=sent.store is not False,
         is_background=bool(sent.background),
         echo=_echo(sent, options),
+        answers=said.answers,
+        our_calls=said.our_calls,
+        goes_on=said.ends_with_answer,
+        has_function_items=tool_items == "function_call",
+        declares_us=declares_us,
     )
     _check_together(asked)
     return asked
@@ -137,22 +218,39 @@ def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
 
 def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Conversation:
     """A text, or items; there has to be something to answer."""
+    return read_items(value, limits).talk
+
+
+def read_history(items: list[Json], limits: InputLimits = INPUT_LIMITS, param: str = "items") -> Conversation:
+    """Items that stand before an input."""
+    return _read_items(items, param, limits).talk
+
+
+def read_items(value: Any, limits: InputLimits = INPUT_LIMITS, *, is_whole: bool = True) -> InputRead:
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
-    talk = _read_items(value, "input", limits)
-    if not talk.messages and talk.instructions.strip():  # nothing but system messages: they are what is asked
-        talk = Conversation("", (ChatMessage(Role.USER, talk.instructions),))
-    parse.check_turn(talk.messages, "input")
-    return talk
+    read = _read_items(value, "input", limits)
+    talk = read.talk
+    if not talk.messages and talk.instructions.strip() and not read.answers:
+        # Nothing but system messages: they are what is asked.
+        read = replace(
+            read, talk=Conversation("", (ChatMessage(Role.USER, talk.instructions),)), ends_with_answer=False
+        )
+    if is_whole and not read.ends_with_answer:
+        parse.check_turn(read.talk.messages, "input")
+    return read
 
 
-def _read_items(value: Any, param: str, limits: InputLimits) -> Conversation:
+def _read_items(value: Any, param: str, limits: InputLimits) -> InputRead:
     if not isinstance(value, list):
         raise bad_request(f"{param} has to be an array of items.", code="invalid_input", param=param)
     if len(value) > limits.messages:
         raise bad_request(f"{param} may hold at most {limits.messages:,} items.", code="too_many_items", param=param)
     system: list[str] = []
     messages: list[ChatMessage] = []
+    answers: list[ApprovalAnswer] = []
+    our_calls: set[str] = set()
+    answered_at = -1
     for index, item in enumerate(value):
         where = f"{param}[{index}]"
         if not isinstance(item, dict):
@@ -170,8 +268,19 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Conversation:
                 messages.append(ChatMessage(Role.ASSISTANT, tool_calls=calls))
             case "function_call_output":
                 messages.append(_read_call_output(item, where, limits))
-            case "reasoning":
-                pass  # clients send back what they were given; it means nothing to another model
+            case "mcp_call":
+                ours = _read_mcp_call(item, where, limits)
+                our_calls.update(call.id for message in ours for call in message.tool_calls)
+                messages += ours
+            case "mcp_approval_response":
+                answers.append(_read_approval_response(item, where))
+                answered_at = len(messages)
+            case "compaction":
+                from hermes.servers.api.responses.compaction import read_compaction
+
+                messages.append(read_compaction(item, where, limits))
+            case kind if isinstance(kind, str) and kind in IGNORED_ITEMS:
+                pass
             case kind:
                 name = repr(one_line(kind, 40)) if isinstance(kind, str) else "that is no name"
                 reason = (
@@ -179,7 +288,26 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Conversation:
                     "or what came before as previous_response_id."
                 )
                 raise bad_request(reason, code="unsupported_item_type", param=f"{where}.type")
-    return Conversation("\n\n".join(text for text in system if text), _joined(messages))
+    talk = Conversation("\n\n".join(text for text in system if text), _joined(messages))
+    return InputRead(talk, tuple(answers), frozenset(our_calls), answered_at == len(messages))
+
+
+def _read_mcp_call(item: Json, where: str, limits: InputLimits) -> list[ChatMessage]:
+    """A call of the gateway's own with its result, as the model reads them; one that never ended is left out."""
+    sent = decode(item, bodies.McpCallBody, where)
+    if sent.output is None and sent.error is None:
+        return []
+    given = sent.output if sent.output is not None else sent.error
+    text = given if isinstance(given, str) else orjson.dumps(given).decode()
+    function = bodies.CalledFunctionBody(sent.name, sent.arguments)
+    call = parse.read_call(sent.call_id or sent.id, function, where, limits)
+    result = ChatMessage(Role.TOOL, read_text(text, f"{where}.output", limits), tool_call_id=call.id, name=call.name)
+    return [ChatMessage(Role.ASSISTANT, tool_calls=(call,)), result]
+
+
+def _read_approval_response(item: Json, where: str) -> ApprovalAnswer:
+    sent = decode(item, bodies.McpApprovalResponseBody, where)
+    return ApprovalAnswer(approval_id_of(storable(sent.approval_request_id)), sent.approve, storable(sent.reason or ""))
 
 
 def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessage:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
-from hermes.servers.api.responses.request import ResponseRequest
+from hermes.servers.api.responses.request import ResponseRequest, approval_request_id
 
 PREFIX = "resp_"
 EVENT_PREFIX = "ev_resp_"
 LONGEST_ARGUMENTS = 100 * 1024
 """Bytes of a call's arguments in the last event of a stream; longer ones have been told whole by then."""
+
+SERVER_LABEL = "hermes"
+"""The gateway runs its tools as OpenAI runs those of an MCP server of this name."""
 
 _ERROR_CODES = {"rate": "rate_limit_exceeded", "quota": "rate_limit_exceeded"}
 
@@ -29,6 +34,14 @@ def response_id_of(event_id: str) -> str:
     return PREFIX + event_id.removeprefix(EVENT_PREFIX) if event_id.startswith(EVENT_PREFIX) else ""
 
 
+FUNCTION_ITEMS = "function_call"
+"""The older shape of the gateway's own calls, for clients that show it: `X-Hermes-Tool-Items: function_call`."""
+
+
+def has_function_items(response: Json) -> bool:
+    return bool(response.get("hermes", {}).get("tool_items") == FUNCTION_ITEMS)
+
+
 # The response
 
 
@@ -37,6 +50,8 @@ def new_response(
 ) -> Json:
     """A response that has just been asked for. Every field is there, also where it is null."""
     hermes = {"session_id": names.session_id}
+    if asked.has_function_items:
+        hermes["tool_items"] = FUNCTION_ITEMS
     return {
         "id": response_id,
         "object": "response",
@@ -134,6 +149,9 @@ class ItemIds:
     def call_output(self) -> str:
         return self.next("fco")
 
+    def mcp_call(self) -> str:
+        return self.next("mcp")
+
 
 def text_part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
@@ -174,9 +192,79 @@ def call_output_item(item_id: str, call_id: str, output: str) -> Json:
     return {"id": item_id, "type": "function_call_output", "status": "completed", "call_id": call_id, "output": output}
 
 
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How a call of the gateway ended. ``approval_id`` is the question that was answered for it, '' for none."""
+
+    output: str
+    is_error: bool = False
+    approval_id: str = ""
+
+
+def mcp_call_item(item_id: str, call: ToolCall, outcome: CallOutcome | None = None) -> Json:
+    """A call that the gateway ran itself; without an outcome it is running. ``call_id`` is the model's name for it."""
+    is_error = outcome is not None and outcome.is_error
+    done = "failed" if is_error else "completed"
+    approval_id = outcome.approval_id if outcome is not None else ""
+    return {
+        "id": item_id,
+        "type": "mcp_call",
+        "status": "in_progress" if outcome is None else done,
+        "approval_request_id": approval_request_id(approval_id) if approval_id else None,
+        "arguments": call.arguments,
+        "error": outcome.output if outcome is not None and is_error else None,
+        "name": call.name,
+        "output": outcome.output if outcome is not None and not is_error else None,
+        "server_label": SERVER_LABEL,
+        "call_id": call.id,
+    }
+
+
+def approval_request_item(approval_id: str, code: str, question: str, name: str, arguments: str) -> Json:
+    """A question that waits for an `mcp_approval_response`. Code and question are ours, for people."""
+    return {
+        "id": approval_request_id(approval_id),
+        "type": "mcp_approval_request",
+        "arguments": arguments,
+        "name": name,
+        "server_label": SERVER_LABEL,
+        "approval_code": code,
+        "question": question,
+    }
+
+
+def question_message_id(response_id: str) -> str:
+    return f"msg_{response_id.removeprefix(PREFIX)}_q0"
+
+
 def has_format(response: Json) -> bool:
     """Whether its answer was asked for in a form."""
     return bool(response["text"]["format"]["type"] != "text")
+
+
+NO_OUTCOMES: Mapping[str, CallOutcome] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How the output of a response is written.
+
+    ``is_formed``: words beside a call are no message, since whoever asked for a form reads every message as the answer.
+    ``has_function_items``: calls of the gateway have the older shape. ``since`` is the call whose question a response
+    answered: what came before that stands in the response which asked it.
+    """
+
+    is_formed: bool = False
+    has_function_items: bool = False
+    since: str = ""
+
+
+PLAIN = OutputForm()
+
+
+def form_of(response: Json) -> OutputForm:
+    hermes = response["hermes"]
+    return OutputForm(has_format(response), has_function_items(response), str(hermes.get("continues", "")))
 
 
 def output_of(
@@ -184,35 +272,48 @@ def output_of(
     ids: ItemIds,
     *,
     last_status: str = "completed",
-    is_formed: bool = False,
+    form: OutputForm = PLAIN,
+    outcomes: Mapping[str, CallOutcome] = NO_OUTCOMES,
     thinking: Sequence[str] = (),
 ) -> list[Json]:
-    """What a turn said and did, as items: each call stands before its result; calls of the client have none.
+    """What a turn said and did, as items: calls of the gateway with their results; calls of the client have none.
 
-    ``last_status`` is that of the last message: 'incomplete' where the turn was cut off in it. ``is_formed``: words
-    beside a call are no message, since whoever asked for a form reads every message as the answer. ``thinking`` is
-    what the model thought before each of its messages, the last ones where there are more messages.
+    ``last_status`` is that of the last message: 'incomplete' where the turn was cut off in it. ``thinking`` is what
+    the model thought before each of its messages, the last ones where there are more messages.
     """
+    messages = _since(messages, form.since)
     count = sum(message.role is Role.ASSISTANT for message in messages)
     thoughts = iter([*[""] * (count - len(thinking)), *thinking[max(0, len(thinking) - count) :]])
     items: list[Json] = []
     calls: dict[str, ToolCall] = {}
     for message in messages:
         if message.role is Role.TOOL:
-            if (call := calls.pop(message.tool_call_id, None)) is not None:
-                items.append(call_item(ids.call(), call))
-            items.append(call_output_item(ids.call_output(), message.tool_call_id, message.text))
+            call = calls.pop(message.tool_call_id, None)
+            if form.has_function_items:
+                items += [call_item(ids.call(), call)] if call is not None else []
+                items.append(call_output_item(ids.call_output(), message.tool_call_id, message.text))
+            elif call is not None:
+                outcome = outcomes.get(call.id) or CallOutcome(message.text)
+                items.append(mcp_call_item(ids.mcp_call(), call, outcome))
         elif message.role is Role.ASSISTANT:
             items += [call_item(ids.call(), call) for call in calls.values()]
             if thought := next(thoughts, ""):
                 items.append(reasoning_item(ids.reasoning(), thought))
             calls = {call.id: call for call in message.tool_calls}
-            if message.text and not (is_formed and calls):
+            if message.text and not (form.is_formed and calls):
                 items.append(message_item(ids.message(), message.text))
     items += [call_item(ids.call(), call) for call in calls.values()]
     if items and items[-1]["type"] == "message":
         items[-1]["status"] = last_status
     return items
+
+
+def _since(messages: Sequence[ChatMessage], call_id: str) -> Sequence[ChatMessage]:
+    """The messages from the one that made this call, without its words; all of them where none did."""
+    for index, message in enumerate(messages):
+        if call_id and any(call.id == call_id for call in message.tool_calls):
+            return (replace(message, text=""), *messages[index + 1 :])
+    return messages
 
 
 def answer_of(result: TurnResult) -> list[ChatMessage]:
@@ -239,7 +340,7 @@ def last_of_stream(response: Json, clients_calls: frozenset[str]) -> Json:
 
 
 def _trimmed(item: Json) -> Json:
-    if item["type"] != "function_call" or len(item["arguments"]) <= LONGEST_ARGUMENTS // 4:
+    if item["type"] not in ("function_call", "mcp_call") or len(item["arguments"]) <= LONGEST_ARGUMENTS // 4:
         return item
     raw = item["arguments"].encode()
     if len(raw) <= LONGEST_ARGUMENTS:

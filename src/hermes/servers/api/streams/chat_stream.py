@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import Json
+from hermes.core.messages import Json, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
@@ -14,7 +14,6 @@ from hermes.servers.api.streams import progress
 from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import EventStream
 from hermes.services.events import (
-    ApprovalRequested,
     ReasoningArrived,
     SegmentEnded,
     TextArrived,
@@ -36,6 +35,7 @@ class ChunkWriter:
     model: str
     wants_usage: bool
     text: SegmentText = field(default_factory=SegmentText)
+    has_failed: bool = False
     _tools: progress.ToolProgress = field(default_factory=progress.ToolProgress)
 
     async def begin(self) -> None:
@@ -58,9 +58,6 @@ class ChunkWriter:
             await self._progress(self._tools.started(event))
         elif isinstance(event, ToolEnded):
             await self._progress(self._tools.ended(event))
-        elif isinstance(event, ApprovalRequested):
-            await self.fail(results.approval_required(event, self.names))
-            return True
         elif isinstance(event, TurnEnded):
             await self.end(event.result)
             return True
@@ -71,6 +68,8 @@ class ChunkWriter:
         if result.state in results.FAILED_STATES or not (reason := results.finish_reason(result)):
             await self.fail(results.failure(result, self.names))
             return
+        if self.text.is_late and result.whole_thinking:
+            await self._choice({"reasoning_content": result.whole_thinking})
         if result.is_completed:
             await self._write(self.text.end_answer(result))
         if result.tool_calls:
@@ -81,7 +80,22 @@ class ChunkWriter:
         if self.wants_usage:
             await self.stream.send({**self._chunk(), "choices": [], "usage": results.usage_of(result.usage)})
 
+    async def ask(self, question: str, *, is_formed: bool) -> None:
+        """Show a question of the agent. Whoever asked for a form reads it as a refusal, since it is no such answer."""
+        if is_formed:
+            await self._choice({"refusal": question})
+            return
+        await self._write(self.text.interject(question))
+
+    async def end_with_question(self, extras: Json) -> None:
+        """End the stream while the turn waits for an answer."""
+        await self._close_tools()
+        await self._choice({}, "stop", {"hermes": extras})
+        if self.wants_usage:
+            await self.stream.send({**self._chunk(), "choices": [], "usage": results.usage_of(Usage())})
+
     async def fail(self, error: ApiError) -> None:
+        self.has_failed = True
         await self._close_tools()
         if error.status >= 500:
             self.stream.forget()

@@ -16,9 +16,11 @@ class SegmentText:
     """The text of one turn as it goes out. Every method returns what is to be written now.
 
     ``keeps_start``: the client wrote the beginning of the answer, so that a blank at its start counts.
+    ``is_late``: the client came in the middle of the turn, so that it gets all texts of the turn at the end.
     """
 
     keeps_start: bool = False
+    is_late: bool = False
     _parts: list[str] = field(default_factory=list)  # of the text that the model is writing now
     _blanks: str = ""  # at the end of these parts: written if more follows
     _owes_pause: bool = False
@@ -53,8 +55,19 @@ class SegmentText:
         self._blanks, self._thinks, self.keeps_start = "", False, False
         return missing
 
+    def interject(self, text: str) -> str:
+        """Put words of the gateway between those of the model."""
+        self._owes_pause = self._owes_pause or bool(self._parts)
+        self._parts.clear()
+        self._blanks = ""
+        said = self._after_pause(text)
+        self._owes_pause = True
+        return said
+
     def end_answer(self, result: TurnResult) -> str:
         """The rest of the last text: words that no model wrote, an answer in a form, one that was begun anew."""
+        if self.is_late:
+            return self._after_pause(result.whole_text) if result.whole_text else ""
         if result.tool_calls and not self._parts and result.segments[-1:] == (result.text.strip(),):
             return ""  # told with the step that the calls stand in
         # After a broken connection the answer begins anew without deltas, and a notice says so.

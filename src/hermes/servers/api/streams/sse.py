@@ -36,6 +36,13 @@ class EventStream:
         self._recording = recording
         self._transport = transport
         self._is_left = False
+        self.goes_on = False
+        """Whoever writes goes on without the client: what is written is kept elsewhere."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the client was found to be gone."""
+        return self._is_left
 
     async def send(self, data: Any, *, event: str = "") -> None:
         """One event; ``data`` is dumped as JSON."""
@@ -53,7 +60,7 @@ class EventStream:
         if not self._is_left:
             await self._send(raw)
         if self._recording is None:
-            if self._is_left:
+            if self._is_left and not self.goes_on:
                 raise ClientGoneError
         elif raw is not KEEP_ALIVE:
             self._recording += raw

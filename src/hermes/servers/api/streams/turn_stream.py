@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from hermes.services.events import ReasoningArrived, TextArrived, TurnEnded, TurnEvent
 from hermes.services.requests.requests import RequestHandle
@@ -19,9 +19,15 @@ Written = TextArrived | ReasoningArrived
 
 
 async def follow(
-    handle: RequestHandle, *, least_seconds: float = LEAST_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    handle: RequestHandle,
+    *,
+    least_seconds: float = LEAST_SECONDS,
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+    patience: Callable[[], float] | None = None,
 ) -> AsyncIterator[TurnEvent | None]:
     """The turn's events until its end, which is the last one; None is a pause in which nothing happened.
+
+    ``patience`` says how long the next one may be, in place of ``keep_alive_seconds``.
 
     The first text goes on at once. After that, text is gathered for ``least_seconds``, or as long as whoever reads
     from the model gathers it: 500 tokens a second become some 15 events, and nobody sees the difference.
@@ -31,7 +37,7 @@ async def follow(
     loop = asyncio.get_running_loop()
     while True:
         if not waiting:
-            event = await handle.within(keep_alive_seconds)
+            event = await handle.within(keep_alive_seconds if patience is None else patience())
             if event is None:
                 yield None
                 continue

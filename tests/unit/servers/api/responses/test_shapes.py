@@ -83,17 +83,43 @@ def test_each_call_stands_before_its_result_and_the_clients_calls_come_last() ->
     items = shapes.output_of(messages, shapes.ItemIds("resp_x"))
     assert kinds(items) == [
         ("message", ""),
+        ("mcp_call", "c1"),
+        ("function_call", "c2"),
+    ]
+    assert [item["id"] for item in items] == ["msg_x_0", "mcp_x_0", "fc_x_0"]
+    older = shapes.output_of(messages, shapes.ItemIds("resp_x"), form=shapes.OutputForm(has_function_items=True))
+    assert kinds(older) == [
+        ("message", ""),
         ("function_call", "c1"),
         ("function_call_output", "c1"),
         ("function_call", "c2"),
     ]
-    assert [item["id"] for item in items] == ["msg_x_0", "fc_x_0", "fco_x_0", "fc_x_1"]
+    assert [item["id"] for item in older] == ["msg_x_0", "fc_x_0", "fco_x_0", "fc_x_1"]
+
+
+def test_a_call_of_the_gateway_has_its_result_its_error_and_the_question_asked_for_it() -> None:
+    messages = [said("", ONE, TWO), result_of(ONE, "found"), result_of(TWO, "no such town")]
+    outcomes = {
+        "c1": shapes.CallOutcome("found", approval_id="ap_7"),
+        "c2": shapes.CallOutcome("no such town", is_error=True),
+    }
+    first, second = shapes.output_of(messages, shapes.ItemIds("resp_x"), outcomes=outcomes)
+    assert (first["output"], first["error"], first["status"]) == ("found", None, "completed")
+    assert (first["approval_request_id"], second["approval_request_id"]) == ("mcpr_7", None)
+    assert (second["output"], second["error"], second["status"]) == (None, "no such town", "failed")
+    assert {first["server_label"], second["server_label"]} == {"hermes"}
+
+
+def test_a_response_that_goes_on_after_a_question_begins_with_its_call() -> None:
+    messages = [said("One.", ONE), result_of(ONE, "found"), said("Two.", TWO), result_of(TWO, "rain"), said("Done.")]
+    items = shapes.output_of(messages, shapes.ItemIds("resp_x"), form=shapes.OutputForm(since="c2"))
+    assert kinds(items) == [("mcp_call", "c2"), ("message", "")]
 
 
 def test_of_an_answer_in_a_form_only_that_answer_is_a_message() -> None:
     messages = [said("Let me see.", ONE), result_of(ONE, "found"), said('{"found":true}')]
-    items = shapes.output_of(messages, shapes.ItemIds("resp_x"), is_formed=True)
-    assert kinds(items) == [("function_call", "c1"), ("function_call_output", "c1"), ("message", "")]
+    items = shapes.output_of(messages, shapes.ItemIds("resp_x"), form=shapes.OutputForm(is_formed=True))
+    assert kinds(items) == [("mcp_call", "c1"), ("message", "")]
     assert items[-1]["content"][0]["text"] == '{"found":true}'
 
 
@@ -137,17 +163,9 @@ def test_what_was_told_is_not_told_again_and_what_was_not_is_told_at_the_end() -
     items = shapes.output_of(whole, shapes.ItemIds("resp_x"))
     rest = list(telling.rest(items, last_status="completed"))
     assert [event["item"]["type"] for event in rest if event["type"] == "response.output_item.added"] == [
-        "function_call",
-        "function_call_output",
+        "mcp_call",
     ]
-    assert kinds(telling.output) == [
-        ("message", ""),
-        ("function_call", "c1"),
-        ("function_call_output", "c1"),
-        ("message", ""),
-        ("function_call", "c3"),
-        ("function_call_output", "c3"),
-    ]
+    assert kinds(telling.output) == [("message", ""), ("mcp_call", "c1"), ("message", ""), ("mcp_call", "c3")]
     assert len({item["id"] for item in telling.output}) == len(telling.output)
     assert list(telling.rest(items, last_status="completed")) == []
 
@@ -159,8 +177,11 @@ def test_a_result_closes_the_message_before_it() -> None:
         ToolStarted(LANE, TURN, "c1", "look", "{}"),
     )
     done = [event["item"]["type"] for event in told if event["type"] == "response.output_item.done"]
-    assert done == ["message", "function_call"]
-    assert [item["status"] for item in telling.output] == ["completed", "completed"]
+    assert done == ["message"]
+    assert [item["status"] for item in telling.output] == ["completed", "in_progress"]
+    ended = list(telling.of(ToolEnded(LANE, TURN, "c1", "look", "error", "no such file")))
+    assert [event["type"] for event in ended] == ["response.mcp_call.failed", "response.output_item.done"]
+    assert (telling.output[-1]["status"], telling.output[-1]["error"]) == ("failed", "no such file")
 
 
 def test_an_error_in_mid_stream_has_the_shape_of_the_event() -> None:

@@ -1,0 +1,60 @@
+"""Real client packages, each in an environment of its own beside the packages of the tests, installed once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pwd
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+KEPT = Path(__file__).parents[2] / ".venv"
+SCRIPTS = Path(__file__).with_name("scripts")
+INSTALL_SECONDS = 600.0
+ALL = "HERMES_TEST_CLIENTS"
+"""Set to ``all`` for the long form: every client, also those that take minutes to install."""
+
+
+async def python_with(package: str, *, is_long: bool) -> Path:
+    """The interpreter of an environment that has the package; the test is skipped where there is no way to it."""
+    folder = KEPT / f"client-{package}"
+    found = folder / "bin" / "python"
+    if found.exists():
+        return found
+    if is_long and os.environ.get(ALL) != "all":
+        pytest.skip(f"{package} is not installed: {ALL}=all ./scripts/test tests/clients installs and runs it")
+    with tempfile.TemporaryDirectory(prefix="client-", dir=KEPT) as made:
+        code, words = await run([sys.executable, "-m", "venv", "--without-pip", made], {}, 60)
+        if not code:
+            install = ["-m", "pip", "--python", f"{made}/bin/python", "install", "--quiet", "--no-compile", package]
+            code, words = await run([sys.executable, *install], {}, INSTALL_SECONDS)
+        if code:
+            pytest.skip(f"{package} cannot be installed: {words.strip().splitlines()[-1:] or code}")
+        with contextlib.suppress(OSError):  # another test process was quicker
+            os.rename(made, folder)
+            os.mkdir(made)  # what is cleared away at the end of the block
+    return found
+
+
+async def run(command: list[str], environ: dict[str, str], seconds: float) -> tuple[int, str]:
+    """Its exit code and what it printed. pip finds its settings in the home of whoever runs the tests."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "REQUESTS_"))}
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env={"PATH": os.environ["PATH"], "HOME": home, **kept, **environ},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            words, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 1, f"took more than {seconds:.0f} s"
+    return process.returncode or 0, words.decode(errors="replace")
