@@ -1,7 +1,7 @@
 """Hand ready tasks to the inbox and settle their runs. The inbox, not this module, runs them.
 
 The board and the inbox are two files, so nothing here is atomic over both. A run is stored first and submitted second,
-under the run's id; a run without an end is looked up in the inbox again and again until it has one. See ADR 29.
+under the run's id; a run without an end is looked up in the inbox again and again until it has one. See ADR 27.
 """
 
 from __future__ import annotations
