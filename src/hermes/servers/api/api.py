@@ -155,11 +155,11 @@ def _messages(parts: ApiParts) -> RouteAdder:
 
 
 def job_routes(parts: ApiParts) -> RouteAdder:
-    return _imported_later(parts, JOB_ROUTES, "hermes.servers.api.jobs", "JobRoutes")
+    return _imported_later(parts, JOB_ROUTES, "hermes.servers.api.entries.jobs", "JobRoutes")
 
 
 def kanban_routes(parts: ApiParts) -> RouteAdder:
-    return _imported_later(parts, KANBAN_ROUTES, "hermes.servers.api.kanban", "KanbanRoutes")
+    return _imported_later(parts, KANBAN_ROUTES, "hermes.servers.api.entries.kanban", "KanbanRoutes")
 
 
 def _embeddings(parts: ApiParts) -> RouteAdder:

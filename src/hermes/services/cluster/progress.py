@@ -204,7 +204,7 @@ class TurnRecorder:
 
 
 @dataclass(slots=True)
-class _Followed:
+class _FollowedTurn:
     """A turn of another node, and how much of it the clients here have been shown."""
 
     lane: str
@@ -233,8 +233,8 @@ class TurnFollower:
         self._calls = calls
         self._node_id = node_id
         self._serves = serves
-        self._followed: dict[str, _Followed] = {}  # by lane
-        self._leaving: dict[str, _Followed] = {}  # by turn: its lane has gone on, and its end was not told yet
+        self._followed: dict[str, _FollowedTurn] = {}  # by lane
+        self._leaving: dict[str, _FollowedTurn] = {}  # by turn: its lane has gone on, and its end was not told yet
         self._told = BoundedDict[str, None](MAX_TURNS)  # turns whose end the clients here have been told
         self._woken = asyncio.Event()
         self._asking: set[asyncio.Task[None]] = set()
@@ -303,7 +303,7 @@ class TurnFollower:
         for lane, turn_id in await self._db.read(turn_progress.ended_turns, awaited[:MAX_LANES]):
             # It began and ended between two looks: nobody has told it here.
             if turn_id not in self._told and turn_id not in self._leaving:
-                self._leave(self._followed.get(lane) or _Followed(lane, turn_id), turn_id)
+                self._leave(self._followed.get(lane) or _FollowedTurn(lane, turn_id), turn_id)
         following = [*self._leaving.values(), *self._followed.values()]
         shown = await self._db.read(turn_progress.of_turns, [one.turn_id for one in following])
         now = asyncio.get_running_loop().time()
@@ -318,19 +318,19 @@ class TurnFollower:
                 self._forget(followed)
                 await self._conclude(followed)
 
-    def _leave(self, followed: _Followed, turn_id: str) -> None:
+    def _leave(self, followed: _FollowedTurn, turn_id: str) -> None:
         """The lane has left this turn: its last words may come yet."""
         if turn_id in self._told:
             self._followed.pop(followed.lane, None)
             return
         if followed.turn_id != turn_id:
-            followed = _Followed(followed.lane, turn_id)
+            followed = _FollowedTurn(followed.lane, turn_id)
         elif self._followed.get(followed.lane) is followed:
             del self._followed[followed.lane]
         followed.left_at = asyncio.get_running_loop().time()
         self._leaving[turn_id] = followed
 
-    def _forget(self, followed: _Followed) -> None:
+    def _forget(self, followed: _FollowedTurn) -> None:
         if followed.is_over or followed.left_at:
             self._told[followed.turn_id] = None
         self._leaving.pop(followed.turn_id, None)
@@ -345,11 +345,11 @@ class TurnFollower:
         if not owner.turn_id or self._serves(owner.lane):
             return
         if followed is None:
-            followed = self._followed[owner.lane] = _Followed(owner.lane, owner.turn_id)
+            followed = self._followed[owner.lane] = _FollowedTurn(owner.lane, owner.turn_id)
         if not owner.owner or owner.owner == self._node_id:
             return  # it sleeps, or somebody is about to take it up
         if owner.owner != followed.node:  # another node goes on with the turn, and tells it from where it took it up
-            followed = self._followed[owner.lane] = _Followed(owner.lane, owner.turn_id, owner.owner)
+            followed = self._followed[owner.lane] = _FollowedTurn(owner.lane, owner.turn_id, owner.owner)
         now = asyncio.get_running_loop().time()
         if now - followed.asked_at >= RENEW_SECONDS:
             followed.asked_at = now
@@ -357,7 +357,7 @@ class TurnFollower:
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
 
-    async def _ask(self, followed: _Followed) -> None:
+    async def _ask(self, followed: _FollowedTurn) -> None:
         try:
             await self._calls.ask(followed.node, WATCH, {"lane": followed.lane}, seconds=ASK_SECONDS)
         except NodeIsGoneError:
@@ -366,7 +366,7 @@ class TurnFollower:
             log.info("Turn not watched", extra={"turn": followed.turn_id, "reason": str(error)})
             followed.asked_at = -math.inf
 
-    def _show(self, followed: _Followed, progress: StoredProgress) -> None:
+    def _show(self, followed: _FollowedTurn, progress: StoredProgress) -> None:
         """Pass on what is new. A turn that another node took up again tells its events from the beginning."""
         told = orjson.loads(progress.events)
         followed.node = followed.node or str(told.get("node"))
@@ -380,7 +380,7 @@ class TurnFollower:
             is_last = number == first + len(events) - 1
             self._show_one(followed, number, one, is_last=is_last)
 
-    def _show_one(self, followed: _Followed, number: int, told: Json, *, is_last: bool) -> None:
+    def _show_one(self, followed: _FollowedTurn, number: int, told: Json, *, is_last: bool) -> None:
         event = load_event(told)
         if isinstance(event, TextArrived):
             self._show_text(followed, event.text[followed.chars :] if number == followed.events else event.text)
@@ -394,12 +394,12 @@ class TurnFollower:
             self._bus.relay(event)
         followed.events, followed.chars = number + 1, 0
 
-    def _show_text(self, followed: _Followed, text: str) -> None:
+    def _show_text(self, followed: _FollowedTurn, text: str) -> None:
         if text:
             followed.shown += text
             self._bus.relay(TextArrived(followed.lane, followed.turn_id, text))
 
-    async def _conclude(self, followed: _Followed) -> None:
+    async def _conclude(self, followed: _FollowedTurn) -> None:
         """Tell the end of a turn from the store: its node died, or never knew that somebody watches."""
         found = await self._db.read(_ended, followed.turn_id)
         if found is None:
