@@ -129,7 +129,7 @@ def _known(text: str, depth: int) -> str | None:
 @lru_cache(maxsize=1)
 def _exact() -> dict[str, str]:
     return {
-        key[_LEAD.match(key).end() :]: said  # type: ignore[union-attr] # it matches nothing too
+        key[_LEAD.match(key).end() :]: said.format()  # type: ignore[union-attr] # it matches nothing too
         for section in SECTIONS
         for key, said in section.items()
         if "{}" not in key

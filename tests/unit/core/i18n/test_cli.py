@@ -58,6 +58,7 @@ NOT_SPOKEN = {
     "✓ Gateway restarted{} ready again after {}.", "not answered", "{} → {} gateway restart",
     "{} → {} logs --level warning", "{} / {}: the {}. {}", "{} Nothing was written.",
     "--set {}=VALUE", "{} gateway setup {} {} --dm-policy pairing --yes", "hermes chat", "of before",
+    ", next {}", "{}; {} → {} config set owners {}",
 }  # fmt: skip
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;!?]? [A-Za-z{]")
 QUIET_CALLS = {"debug", "info", "warning", "error", "exception", "getLogger", "create_task", "Thread"}
