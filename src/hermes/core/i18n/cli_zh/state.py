@@ -65,6 +65,9 @@ COUNTED = {
     "person": "{} 人",
     "job": "{} 个定时任务",
     "lane": "{} 条通道",
+    "target": "{} 个发送目标",
+    "call": "{} 个节点间请求",
+    "node": "{} 个节点",
 }
 """What follows a number; in English some get an s."""
 
@@ -163,9 +166,6 @@ STATUS = {
     "{}; then hermes gateway restart": "{}；然后 hermes gateway restart",
     "another hermes (process {}: {})": "另一个 hermes（进程 {}：{}）",
     "{}, which is stopped{}": "{}，它已被暂停{}",
-    "node": "节点",
-    "this one": "本节点",
-    "on {}": "位于 {}",
 }
 
 DOCTOR = {
