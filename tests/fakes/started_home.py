@@ -32,6 +32,7 @@ class _Kept:
 def copy_home(home: Path) -> None:
     """Fill a home that has no store yet; what is there already stays."""
     if not (home / STORE).exists():
+        home.mkdir(0o700, parents=True, exist_ok=True)
         for kept in _started():
             _copy(kept, home / kept.name)
 

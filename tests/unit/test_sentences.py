@@ -223,6 +223,7 @@ ALWAYS_SEVERAL = {
     "CHAT_PASTED",  # five lines or more
     "CHAT_MORE_LINES",
     "CHAT_TOKENS",
+    "CHAT_TOO_LONG",  # more than a question shows
     "APPROVAL_TIMEOUTS",  # three
     "BACKGROUND_FULL",  # the limit
     "COMPRESS_DONE",  # a summary of one character is none

@@ -24,7 +24,7 @@ FOR_OPERATORS = {
     "adapters/supervisor.py",
     "keep_running.py",
 }
-"""Files whose sentences stand in logs, in `hermes status` and on the command line, which speaks English."""
+"""Files whose sentences stand in logs, in `hermes status` and on the command line, which has a catalogue of its own."""
 
 FILES = sorted(path.relative_to(SERVICES).as_posix() for path in SERVICES.rglob("*.py"))
 CHAT_FACING = [name for name in FILES if name not in FOR_OPERATORS]
@@ -52,10 +52,23 @@ FOR_OTHERS = {
     "turns/preparation.py": None,  # what the model reads first, and reasons in the store
     "commands/restart.py": {"asked in"},  # the log's reason
     "turns/compression.py": {"preview of"},  # the name of a task
+    "cluster/calls.py": None,  # logs, `hermes cluster`, and what the model reads about a process elsewhere
+    "cluster/node.py": None,  # logs, `hermes status`, reasons in the outbox
+    "cluster/processes.py": None,  # what the model reads about a process at another node
+    "cluster/services.py": {  # the names of tasks
+        "node calls",
+        "node facts",
+        "pairings of other nodes",
+        "turns of other nodes",
+        "turns of this node",
+    },
+    "cluster/turns.py": {"A node drains its own turns only.", "is no reason to stop a turn."},  # the asking node's log
+    "kanban/dispatch.py": None,  # the model's briefing
     "outbound/delivery.py": {
         "does not edit",
         "the adapter failed:",
         "is not connected",
+        "is not connected at this node",
         "no answer within",
     },  # reasons in the outbox
     "requests/requests.py": {"client gone"},  # a reason in the inbox

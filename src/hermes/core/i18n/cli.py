@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from hermes.core.i18n.cli_zh import cluster, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
-from hermes.core.i18n.cli_zh import state, wizard
 
 SECTIONS: tuple[Mapping[str, str], ...] = (
     state.WORDS,
@@ -22,6 +22,8 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     state.ERRORS,
     state.FAILURES,
     state.SYSTEM,
+    cluster.STATES,
+    cluster.CLUSTER,
     wizard.PROMPTS,
     wizard.MODEL,
     wizard.PLATFORM,
@@ -129,7 +131,7 @@ def _known(text: str, depth: int) -> str | None:
 @lru_cache(maxsize=1)
 def _exact() -> dict[str, str]:
     return {
-        key[_LEAD.match(key).end() :]: said  # type: ignore[union-attr] # it matches nothing too
+        key[_LEAD.match(key).end() :]: said.format()  # type: ignore[union-attr] # it matches nothing too
         for section in SECTIONS
         for key, said in section.items()
         if "{}" not in key

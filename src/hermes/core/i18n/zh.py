@@ -60,6 +60,7 @@ GROUPS = {
     "skills": "读专门任务的做法",
     "schedule": "以后再做的事",
     "voice": "用语音说话",
+    "kanban": "维护任务看板，并让任务得到完成",
 }
 ROLES = {"owner": "主人", "admin": "管理员", "user": "用户", "guest": "访客"}
 JOB_STATES = {

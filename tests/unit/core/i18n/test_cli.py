@@ -13,8 +13,8 @@ import hermes
 from hermes.cli.commands import COMMANDS
 from hermes.core.i18n import cli
 from hermes.core.i18n.cli import to_chinese
+from hermes.core.i18n.cli_zh import cluster, state
 from hermes.core.i18n.cli_zh import help as help_texts
-from hermes.core.i18n.cli_zh import state
 
 SOURCE = Path(hermes.__file__).parent
 SPOKEN = (
@@ -24,6 +24,8 @@ SPOKEN = (
     "cli/setup.py",
     "cli/checks/checks.py",
     "cli/checks/access.py",
+    "cli/checks/cluster.py",
+    "cli/cluster.py",
     "cli/wizard/flags.py",
     "cli/wizard/model.py",
     "cli/wizard/page.py",
@@ -58,6 +60,8 @@ NOT_SPOKEN = {
     "✓ Gateway restarted{} ready again after {}.", "not answered", "{} → {} gateway restart",
     "{} → {} logs --level warning", "{} / {}: the {}. {}", "{} Nothing was written.",
     "--set {}=VALUE", "{} gateway setup {} {} --dm-policy pairing --yes", "hermes chat", "of before",
+    ", next {}", "{}; {} → {} config set owners {}", "ahead of", "{} does not reach {} ({}){}", "{} runs {}",
+    "{} its clock differs from the database's by {} s",
 }  # fmt: skip
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;!?]? [A-Za-z{]")
 QUIET_CALLS = {"debug", "info", "warning", "error", "exception", "getLogger", "create_task", "Thread"}
@@ -90,7 +94,13 @@ def printing() -> Iterator[Path]:
     """The modules whose sentences reach a terminal."""
     for folder in ("cli", "hosting", "config"):
         yield from (SOURCE / folder).rglob("*.py")
-    for pattern in ("platforms/*/__init__.py", "platforms/*/config.py", "services/adapters/*.py", "store/home*.py"):
+    for pattern in (
+        "platforms/*/__init__.py",
+        "platforms/*/config.py",
+        "services/adapters/*.py",
+        "services/cluster/*.py",
+        "store/home*.py",
+    ):
         yield from SOURCE.glob(pattern)
     for name in ("app/lifespan.py", "core/i18n/failures.py", "agent/models/embedded/download.py"):
         yield SOURCE / name
@@ -157,7 +167,7 @@ def test_the_catalogue_holds_no_sentence_that_nobody_prints() -> None:
     stale = [
         key
         for section in cli.SECTIONS
-        if section not in (state.WORDS, state.SYSTEM, help_texts.ARGPARSE)
+        if section not in (state.WORDS, state.SYSTEM, cluster.STATES, help_texts.ARGPARSE)
         for key in section
         if not all(map(stands, key.split("{}")))
     ]

@@ -34,6 +34,15 @@ COMMANDS = {
     "Show the versions of Hermes, Python and SQLite": "显示 Hermes、Python 和 SQLite 的版本",
     "Print the completion script for bash, zsh or fish": "打印 bash、zsh 或 fish 的补全脚本",
     "Ask one question, print the answer, exit.": "问一个问题，打印回答后退出。",
+    "Schedule jobs: create, list, edit, pause, resume, run, remove, status, history": (
+        "安排定时任务：create、list、edit、pause、resume、run、remove、status、history"
+    ),
+    "Receive webhooks of other programs: subscribe, list, remove, test": (
+        "接收其他程序的 webhook：subscribe、list、remove、test"
+    ),
+    "Show the machines that share one database, drain one of them": "显示共用一个数据库的机器，让其中一台交出工作",
+    "Copy everything that is stored into another database": "把存储的全部内容复制到另一个数据库",
+    "Keep a board of tasks, and let the agent do them": "维护任务看板，让助手完成任务",
 }
 
 ARGPARSE = {
@@ -115,6 +124,41 @@ VERBS = {
     "sign in: scan a QR code with the phone": "登录：用手机扫二维码",
     "link a phone (the default)": "关联手机（默认）",
     "only install the bridge (needs Node.js and npm)": "只安装桥接程序（需要 Node.js 和 npm）",
+    "show all of a request; the last line tells how to approve it": "显示请求的全部内容；最后一行说明如何批准",
+    "show every machine that works on this database": "显示使用这个数据库的每台机器",
+    "have a machine hand its work over to the others": "让一台机器把工作交给其他机器",
+    "copy every table into an empty database, compare counts and checksums": (
+        "把每张表复制到空数据库，并比较行数和校验和"
+    ),
+    "list the jobs": "列出定时任务",
+    "make a job": "新建定时任务",
+    "change a job": "修改定时任务",
+    "pause a job": "暂停定时任务",
+    "let a paused job run again": "恢复被暂停的定时任务",
+    "run a job now": "立即运行定时任务",
+    "delete a job": "删除定时任务",
+    "say whether jobs are fired": "显示定时任务是否会触发",
+    "show what became of a job's due times": "显示定时任务每次到期的结果",
+    "make a route, or change one": "新建或修改路由",
+    "list the routes": "列出路由",
+    "delete a route": "删除路由",
+    "send a signed sample to a route": "向路由发送一个带签名的示例",
+    "make the board, if there is none": "没有看板时新建看板",
+    "add a task": "添加任务",
+    "list the tasks of a board": "列出看板上的任务",
+    "show a task with its history": "显示任务及其历史",
+    "move a task to another column": "把任务移到另一列",
+    "assign a task to the agent or to somebody else": "把任务分配给助手或其他人",
+    "change the title, text or limits of a task": "修改任务的标题、正文或限制",
+    "write a comment below a task": "在任务下写评论",
+    "attach a web address to a task": "给任务附上一个网址",
+    "let a task wait for another": "让任务等待另一个任务",
+    "mark a task as blocked, with the reason": "把任务标记为受阻，并说明原因",
+    "make a blocked task ready again": "让受阻的任务重新就绪",
+    "mark a task as done": "把任务标记为完成",
+    "take a task off the board": "把任务移出看板",
+    "follow what happens on the board": "跟踪看板上发生的事",
+    "count the columns and say what dispatch does": "统计各列的任务数，并显示任务分派的状态",
 }
 
 OPTIONS = {
@@ -218,6 +262,69 @@ OPTIONS = {
     "this level and above": "这个级别及以上",
     "wait for the delivery, at most a minute": "等待投递，最多一分钟",
     "your own number, or a separate one for the bot": "你自己的号码，或机器人单独的号码",
+    "the gateway's tools for requests that do not say: none, or tools and toolsets (default: all)": (
+        "请求没有指定时可用的网关工具：none，或工具和工具集（默认：all）"
+    ),
+    "code of the request": "请求的代码",
+    "your own id: your commands run on this machine, not in a sandbox": (
+        "你自己的 id：你的命令直接在本机运行，不在沙箱中"
+    ),
+    "the name or the id of a node": "节点的名称或 id",
+    "let the node take work again": "让节点重新接收工作",
+    "postgresql://… or sqlite:///PATH": "postgresql://… 或 sqlite:///PATH",
+    "the source (default: the configured database)": "来源（默认：配置的数据库）",
+    "delete what the destination holds": "删除目标数据库中已有的内容",
+    "what to do, or with --no-agent what to say": "要做的事；用 --no-agent 时是要发送的内容",
+    "its id or name": "定时任务的 id 或名称",
+    "a new schedule, which counts from now": "新的时间安排，从现在起生效",
+    "a new prompt": "新的提示词",
+    "how many due times (default: 20)": "显示多少次到期记录（默认：20）",
+    "how many times it runs; 0: no limit": "运行多少次；0：不限",
+    "what its runs may do without asking, as in `hermes approvals grants`": (
+        "运行时无需询问即可做的事，写法同 `hermes approvals grants`"
+    ),
+    "send the prompt, or what the script prints, as it stands": "原样发送提示词或脚本的输出",
+    "how the sender signs: github, gitlab, stripe, slack, svix, hermes (or auto)": (
+        "发送方的签名方式：github、gitlab、stripe、slack、svix、hermes（或 auto）"
+    ),
+    "the sender's secret; - reads it from stdin; without it a new one is made": (
+        "发送方的密钥；- 表示从标准输入读取；不给则生成新的"
+    ),
+    "events that count, separated by commas: push, pull_request.opened, invoice.*": (
+        "要处理的事件，用逗号分隔：push、pull_request.opened、invoice.*"
+    ),
+    "what to do, with fields of the payload as {pull_request.title}": (
+        "要做的事，可以引用内容中的字段，如 {{pull_request.title}}"
+    ),
+    "where the answer goes: a platform (its home channel) or platform:chat": (
+        "回答发到哪里：平台（它的主频道）或 平台:聊天"
+    ),
+    "send the filled-in prompt itself, without the agent": "不经过助手，直接发送填好的提示词",
+    "skills to read first, separated by commas": "先阅读的技能，用逗号分隔",
+    "role of its turns: guest (no tools; the default) or user": "运行时的角色：guest（没有工具；默认）或 user",
+    "JSON to send; - reads it from stdin": "要发送的 JSON；- 表示从标准输入读取",
+    "name of the route, the last part of its address": "路由的名称，即地址的最后一段",
+    "what is to be done": "要做什么",
+    "assign it to the agent and make it ready": "分配给助手并设为就绪",
+    "task that must be done first": "必须先完成的任务",
+    "column (default: todo)": "列（默认：todo）",
+    "the new title": "新标题",
+    "only this column": "只看这一列",
+    "only tasks of this assignee": "只看分配给此人的任务",
+    "the column": "列",
+    "agent, a person, profile:NAME; '' for nobody": "agent、某人、profile:NAME；'' 表示不分配给任何人",
+    "the comment": "评论内容",
+    "the address": "网址",
+    "its title": "网址的标题",
+    "number of the task that must be done first": "必须先完成的任务的编号",
+    "no longer wait for it": "不再等待它",
+    "name of the board (default: main)": "看板的名称（默认：main）",
+    "the text of the task": "任务的正文",
+    "a higher one goes first (default: 0)": "数值大的先做（默认：0）",
+    "folder the agent works in": "助手工作的文件夹",
+    "how long one run may take": "一次运行最长多久",
+    "runs before it is blocked": "运行几次后标记为受阻",
+    "number of the task": "任务的编号",
 }
 
 EXAMPLES = {
@@ -308,4 +415,29 @@ EXAMPLES = {
     "show a code to type on that phone, instead of a QR code": "显示要在那部手机上输入的代码，代替二维码",
     "link another account": "关联另一个账号",
     "only install the bridge": "只安装桥接程序",
+    "its requests use none of the gateway's tools": "它的请求不使用网关的任何工具",
+    "all of a request that is too long for the list": "列表中放不下的请求的全部内容",
+    "nodes, leases, accounts, lanes, lag and versions": "节点、租约、账号、通道、延迟和版本",
+    "hand all work of this node over to the others, before it is stopped": (
+        "停止这个节点之前，把它的工作全部交给其他节点"
+    ),
+    "every job, its next time and where it goes": "每个定时任务、下次运行时间和发送目标",
+    "change a part of a job": "修改定时任务的一部分",
+    "no more runs until resumed": "恢复之前不再运行",
+    "go on from the next due time": "从下次到期时间继续",
+    "run it now, beside its schedule": "立即运行，不影响原有安排",
+    "delete it with its history": "连同历史一起删除",
+    "what became of its due times": "每次到期的结果",
+    "are jobs fired, and what is due next": "定时任务是否会触发，下一个是什么",
+    "prints the address and the secret": "打印地址和密钥",
+    "every route and where it goes": "每个路由及其发送目标",
+    "send a signed sample": "发送一个带签名的示例",
+    "make the board; repeating it changes nothing": "新建看板；重复执行不会改变任何内容",
+    "begins when task 1 is done": "任务 1 完成后开始",
+    "every column but the archive": "除归档外的所有列",
+    "text, dependencies, comments, runs, result": "正文、依赖、评论、运行、结果",
+    "to another column": "移到另一列",
+    "to the agent, a person, or a profile": "分配给助手、某人或某个配置档",
+    "task 3 waits for task 2": "任务 3 等待任务 2",
+    "columns, and whether the agent works on tasks": "各列，以及助手是否在做任务",
 }

@@ -63,6 +63,11 @@ COUNTED = {
     "time": "{} 次",
     "turn": "{} 轮对话",
     "person": "{} 人",
+    "job": "{} 个定时任务",
+    "lane": "{} 条通道",
+    "target": "{} 个发送目标",
+    "call": "{} 个节点间请求",
+    "node": "{} 个节点",
 }
 """What follows a number; in English some get an s."""
 
@@ -244,12 +249,20 @@ DOCTOR = {
     "not answered, groups are off ({}_GROUP_POLICY)": "不回答，群聊已关闭（{}_GROUP_POLICY）",
     "answered, when the bot is addressed (policy {})": "被提到时回答（策略 {}）",
     "only in the groups that {}_GROUP_ALLOWED_CHATS names": "只在 {}_GROUP_ALLOWED_CHATS 列出的群里",
+    "nobody is the owner, so {} works in a sandbox.": "没有所有者，所以 {} 在沙箱中工作。",
+    "Is that you?": "那是你吗？",
 }
 
 START = {
-    "│          ⚕ Hermes Gateway Starting...         │": "│           ⚕ Hermes 网关正在启动……             │",
-    "│  Messaging platforms + OpenAI-compatible API  │": "│  聊天平台 + 兼容 OpenAI 的 API                │",
-    "│  Press Ctrl+C to stop                         │": "│  按 Ctrl+C 停止                               │",
+    "│             ⚕ Hermes Gateway Starting...             │": (
+        "│               ⚕ Hermes 网关正在启动……                │"
+    ),
+    "│  Messaging platforms + cron scheduler + OpenAI API   │": (
+        "│  聊天平台 + 定时任务 + OpenAI API                    │"
+    ),
+    "│  Press Ctrl+C to stop                                │": (
+        "│  按 Ctrl+C 停止                                      │"
+    ),
     "Home": "主目录",
     "Model": "模型",
     "API": "API",
@@ -350,6 +363,14 @@ START = {
     "The gateway cannot start in {}: {}.": "网关无法在 {} 启动：{}。",
     "Look for trouble: hermes doctor": "查找问题：hermes doctor",
     "Gateway is not running: nobody is answered on {}.": "网关没有运行：{} 上的消息没有人回答。",
+    "Cron": "定时",
+    "on, no jobs yet": "已开启，还没有定时任务",
+    "waits for the store": "等待存储",
+    "off (cron.enabled)": "关闭（cron.enabled）",
+    "on, {}": "已开启，{}",
+    "on, {}, next {}": "已开启，{}，下次 {}",
+    "on, {}, {} paused": "已开启，{}，{} 个已暂停",
+    "on, {}, {} paused, next {}": "已开启，{}，{} 个已暂停，下次 {}",
 }
 
 FAILURES = {

@@ -221,6 +221,14 @@ PLATFORM = {
     "No request has this code. Read it again, or write once more for a new one.": (
         "没有请求使用这个代码。请再看一遍，或再发一条消息获取新代码。"
     ),
+    # Who the owner is
+    "Is {} you, the owner?": "{} 是你（所有者）吗？",
+    "None of them": "都不是",
+    "all of them work in a sandbox": "他们都在沙箱中工作",
+    "The owner's commands run on this machine itself; everybody else's stay in a sandbox.": (
+        "所有者的命令直接在本机运行；其他人的命令都在沙箱中。"
+    ),
+    "Which of them is you, the owner?": "其中哪一个是你（所有者）？",
 }
 
 TEST = {
