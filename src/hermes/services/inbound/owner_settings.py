@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from hermes.core.roles import PersonRole
+from hermes.core.roles import OwnerBy, PersonRole
 from hermes.store import people
 from hermes.store.db import Tx
-from hermes.store.people import OwnerBy, Person
+from hermes.store.people import Person
 
 log = logging.getLogger(__name__)
 
