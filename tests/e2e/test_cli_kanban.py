@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.keeping import until
 from tests.e2e.terminal import Terminal
 
 
@@ -33,3 +36,18 @@ def test_a_mistake_is_said_in_a_sentence(terminal: Terminal) -> None:
     assert done.returncode == 1
     assert "There is no task #99." in done.stderr
     assert "no number of a task" in terminal.here("kanban", "show", "soon").stderr
+
+
+def test_stats_tell_the_truth_while_the_worker_is_stopped(terminal: Terminal) -> None:
+    terminal.start_gateway()
+    until(lambda: "Dispatch: idle" in terminal.here("kanban", "stats").stdout)
+    worker = terminal.told("status")["snapshot"]["pid"]
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        hung = terminal.here("kanban", "stats")
+        assert hung.returncode == 1
+        assert "stalled" in hung.stderr
+        assert "Dispatch" not in hung.stdout
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    until(lambda: "Dispatch: idle" in terminal.here("kanban", "stats").stdout)
