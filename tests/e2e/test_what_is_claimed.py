@@ -161,7 +161,9 @@ def test_sethome_is_refused_in_the_terminal_and_nothing_is_written(terminal: Ter
 
 def test_the_banner_promises_only_what_there_is(terminal: Terminal) -> None:
     terminal.start_gateway()
-    screen = (terminal.home / "logs" / "console.log").read_text(encoding="utf-8")
+    console = terminal.home / "logs" / "console.log"
+    until(lambda: "Gateway started in" in console.read_text(encoding="utf-8"))  # the report's last line
+    screen = console.read_text(encoding="utf-8")
     assert "Messaging platforms + cron scheduler + OpenAI API" in screen
     assert "Cron     on, no jobs yet" in screen
 

@@ -229,6 +229,10 @@ ALWAYS_SEVERAL = {
     "COMPRESS_DONE",  # a summary of one character is none
     "COMPRESS_WOULD",
     "APPROVAL_CUT",
+    "APPROVAL_LONG_ELSEWHERE",  # more than an excerpt
+    "APPROVAL_LONG_FILE",
+    "APPROVAL_LONG_HERE",
+    "APPROVAL_LONG_MESSAGES",
     "FILES_TOO_MANY",
     "FILES_TOO_MANY_TO_GET",
     "LOOPING",  # three
