@@ -450,7 +450,7 @@ ROUTES = [
     route("POST /api/jobs/{job_id}/run", "Run it now, beside its schedule", "Job", status=202),
     route("GET /api/kanban/tasks", "Tasks of a board", "[Task]", (400,), None,
           (_BOARD, _STATE, _ASSIGNEE, _LIMIT, _OFFSET)),
-    route("POST /api/kanban/tasks", "Add a task", "Task", (400,), bodies.NewTaskBody, status=201),
+    route("POST /api/kanban/tasks", "Add a task", "Task", (400, 404), bodies.NewTaskBody, status=201),
     route("GET /api/kanban/tasks/{task}", "One task with its history", "Task", (404,)),
     route("PATCH /api/kanban/tasks/{task}", "Change or move a task", "Task", (400, 404), bodies.TaskChangesBody),
     route("POST /api/kanban/tasks/{task}/comments", "Comment on a task", "Task", (404,), bodies.TaskCommentBody,
