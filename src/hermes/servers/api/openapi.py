@@ -455,7 +455,7 @@ ROUTES = [
     route("PATCH /api/kanban/tasks/{task}", "Change or move a task", "Task", (400, 404), bodies.TaskChangesBody),
     route("POST /api/kanban/tasks/{task}/comments", "Comment on a task", "Task", (404,), bodies.TaskCommentBody,
           status=201),
-    route("GET /api/kanban/events", "What happened on the board after an event", "[TaskEvent]", (), None,
+    route("GET /api/kanban/events", "What happened on the board after an event", "[TaskEvent]", (400,), None,
           (_AFTER, _BOARD)),
     route("GET /api/kanban/stats", "Columns, and what dispatch does", "KanbanStats"),
 ]
