@@ -212,3 +212,48 @@ async def test_a_command_of_the_agent_answers_no_question_by_any_door(
             refused = await api.post(path, body, **headers)
             assert (refused.status, refused.error["code"]) == (403, "agents_own_process")
     assert dangers(tmp_path) == []
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_client_of_the_messages_api_answers_the_question_in_the_same_way(
+    start: Start, model: FakeModel, tmp_path: Path, streams: bool
+) -> None:
+    model.script([DANGER, "Done it."])
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "home" / "config.yaml").write_text("api:\n  approval_wait_seconds: 0\n")
+    async with served(start) as api, asyncio.timeout(30):
+        headers = await admin(api)
+        question = await message(api, ask("go", max_tokens=100, stream=streams), headers)
+        typed = f"/approve {code_in(question)}"
+        answer = ask("go", question, typed, max_tokens=100, stream=streams)
+        assert await message(api, answer, headers) == "Done it."
+    assert dangers(tmp_path) == ["boo"]
+
+
+async def message(api: Served, body: dict[str, Any], headers: dict[str, str]) -> str:
+    """The text of an answer of the Messages API that ended in the usual way."""
+    if not body["stream"]:
+        whole = await api.post("/v1/messages", body, **headers)
+        assert (whole.status, whole.json["stop_reason"]) == (200, "end_turn"), whole.body
+        return "".join(block["text"] for block in whole.json["content"])
+    async with api.streaming("/v1/messages", body, **headers) as (answer, events):
+        assert answer.status == 200
+        told = [event.data async for event in events]
+    assert [event["type"] for event in told[-2:]] == ["message_delta", "message_stop"]
+    assert told[-2]["delta"]["stop_reason"] == "end_turn"
+    return "".join(event["delta"]["text"] for event in told if event["type"] == "content_block_delta")
+
+
+async def test_a_call_too_long_for_a_message_is_shown_whole_and_approved_by_the_word_at_its_end(
+    start: Start, model: FakeModel, tmp_path: Path
+) -> None:
+    long = "b" + "o" * 6000
+    model.script([calls_tools(("danger", {"text": long})), "Done it."])
+    async with served(start) as api, asyncio.timeout(30):
+        headers = await admin(api)
+        question = await said(api, ask("go"), **headers)
+        assert long in question.replace("\n", "")
+        assert "To approve: /approve " in question
+        proof = question.rsplit("/approve ", 1)[-1].split()[0].rstrip(",")
+        assert await said(api, ask("go", question, f"/approve {proof}"), **headers) == "Done it."
+    assert dangers(tmp_path) == [long]

@@ -170,7 +170,7 @@ async def test_stream_goes_on_through_the_death_of_the_node_that_runs_its_turn(
             async with asyncio.timeout(60):
                 seen += [event async for event in events]
         assert seen[-1].data == "[DONE]"
-        assert text_of(seen) == "".join(words)
+        assert text_of(seen) == "".join(words).strip()  # as an answer in one piece has it
         assert [turn.state for turn in [await turn_is(first.gateway, "done")]] == ["done"]
 
 

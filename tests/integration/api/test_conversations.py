@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 from tests.fakes.model import FakeModel, calls_tools
@@ -126,3 +127,14 @@ async def test_a_compacted_conversation_goes_on_from_its_summary(start: Start, m
         assert chain.json["output"][-1]["type"] == "compaction"
         model.fails_next(401, "wrong key")
         assert (await api.post(f"{RESPONSES}/compact", {"input": talk})).status == 502
+
+
+async def test_a_picture_of_a_conversation_is_listed_as_it_was_sent(start: Start) -> None:
+    picture = f"data:image/png;base64,{base64.b64encode(bytes(3000)).decode()}"
+    said = [{"type": "input_text", "text": "see"}, {"type": "input_image", "image_url": picture}]
+    async with served(start) as api, asyncio.timeout(30):
+        one = await made(api)
+        body = {"input": [{"role": "user", "content": said}], "conversation": one["id"]}
+        assert (await api.post(RESPONSES, body)).status == 200
+        items = (await api.get(f"{PATH}/{one['id']}/items?order=asc")).json["data"]
+        assert items[0]["content"][1]["image_url"] == picture

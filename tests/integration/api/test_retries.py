@@ -77,6 +77,20 @@ async def test_a_model_that_fails_after_a_tool_is_asked_again_and_the_tool_is_no
     assert roles == ["system", "user", "assistant", "tool"]
 
 
+async def test_a_client_of_the_messages_api_retries_without_a_second_order(
+    start: Start, model: FakeModel, tmp_path: Path
+) -> None:
+    body = {"messages": [{"role": "user", "content": "deploy"}], "max_tokens": 100}
+    model.script([DEPLOY, Refusal(401, "wrong key"), "It is out."])
+    async with served(start) as api, asyncio.timeout(30):
+        failed = await api.post("/v1/messages", body)
+        assert (failed.status, failed.headers["x-should-retry"]) == (502, "false")
+        done = await api.post("/v1/messages", body, **RETRY)
+        assert (done.status, done.headers["Idempotent-Replayed"]) == (200, "true")
+        assert done.json["content"][-1]["text"] == "It is out."
+    assert effects(tmp_path) == 1
+
+
 @EVERY_DOOR
 async def test_a_failure_before_any_step_may_be_retried(start: Start, model: FakeModel, path: str) -> None:
     async with served(start) as api, asyncio.timeout(30):

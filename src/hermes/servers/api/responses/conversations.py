@@ -19,7 +19,7 @@ from hermes.servers.api.responses.finalizer import ResponseFinalizer
 from hermes.servers.api.responses.paging import page_of
 from hermes.servers.api.responses.request import read_history
 from hermes.servers.app import json_response
-from hermes.store.api import conversations
+from hermes.store.api import conversations, pictures
 from hermes.store.api.conversations import ConversationObject
 from hermes.store.ids import new_id
 
@@ -111,6 +111,8 @@ class ConversationRoutes:
         lines: list[ChatMessage] = []
         if newest is not None:
             lines = await self._gateway.db.read(read_lines, newest)
+        if names := pictures.names_in(lines):
+            lines = pictures.put_back(lines, await self._gateway.db.read(pictures.load, names))
         lines += read_history(made.items, self._limits, "items").messages
         return shapes.input_items(lines, made.name)
 

@@ -18,11 +18,13 @@ from hermes.servers.api import parse
 from hermes.servers.api.content import InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, session_names
 from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.input.files import FileTexts
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.compaction import newest_words, seal
 from hermes.servers.api.responses.request import ResponseRequest, parse_request
 from hermes.servers.app import json_response
 from hermes.services.turns.compression import CALL_SECONDS, MAX_SUMMARY_TOKENS
+from hermes.store.api import pictures
 from hermes.store.ids import new_id
 
 ChainOf = Callable[[Caller, ResponseRequest], Awaitable[list[ChatMessage]]]
@@ -55,7 +57,10 @@ class TokenRoutes:
             message = self._gateway.toolbox.hide(str(error))
             raise ApiError(502, message, code=error.kind.value, kind="server_error") from None
         response_id = new_id("resp")
-        items = shapes.input_items(newest_words(messages), response_id)
+        newest = newest_words(messages)
+        if names := pictures.names_in(newest):
+            newest = pictures.put_back(newest, await self._gateway.db.read(pictures.load, names))
+        items = shapes.input_items(newest, response_id)
         items.append({"id": new_id("cmp"), "type": "compaction", "encrypted_content": seal(reply.text.strip())})
         body: Json = {
             "id": response_id,
@@ -84,6 +89,7 @@ class TokenRoutes:
             if not body.get("previous_response_id") and not body.get("conversation"):
                 raise bad_request("input is missing.", code="missing_input", param="input")
             body = {**body, "input": "-"}
+        body = await FileTexts().put_in(request, body, "input", self._limits)
         asked = await parse.apart(request, partial(parse_request, is_whole=False), body, self._limits)
         if not has_input:
             asked = asked.without_input()
