@@ -295,7 +295,8 @@ class Place:
             return [str(tx.value(query, person=had.person)) for query in queries]
 
         [task] = [each for each in await self.gateway.board().tasks(OWNER) if each.made_by == had.person]
-        return Belongings(had.user, had.home, had.outside, *await self.gateway.db.read(look), task=task.id)
+        session, process, log, grant, job = await self.gateway.db.read(look)
+        return replace(had, session=session, process=process, log=log, grant=grant, job=job, task=task.id)
 
     async def seen_by_oneself(self, mine: Belongings) -> list[str]:
         """The same tools show a person what is their own: what nobody finds would prove nothing."""
