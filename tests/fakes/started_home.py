@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from hermes.agent.skills.library import SkillLibrary
-from hermes.store.home import MARKER, make_home
+from hermes.store.home import MARKER, make_home, make_private_folder
 from hermes.store.open import open_database
 
 STORE = "state.db"
@@ -31,6 +31,7 @@ class _Kept:
 
 def copy_home(home: Path) -> None:
     """Fill a home that has no store yet; what is there already stays."""
+    make_private_folder(home)
     if not (home / STORE).exists():
         home.mkdir(0o700, parents=True, exist_ok=True)
         for kept in _started():

@@ -31,7 +31,8 @@ Start = Callable[..., AbstractAsyncContextManager[Gateway]]
 def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
     """``async with start() as gateway:`` starts it on one and the same home, as often as you like.
 
-    Another ``folder`` is another home: in a cluster, another node.
+    Another ``folder`` is another home: in a cluster, another node. A home has been started once before, unless
+    it ``is_first`` or the store is a database on a server.
     """
 
     @asynccontextmanager
@@ -41,6 +42,7 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
         pace: PresenterTiming = DEFAULT_PACE,
         limits: StoreLimits | None = None,
         folder: str = "home",
+        is_first: bool = False,
         on_gone: Callable[[str], None] = lambda _: None,
         **environ: str,
     ) -> AsyncIterator[Gateway]:
@@ -67,7 +69,8 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
             on_gone=on_gone,
         )
         (tmp_path / "work").mkdir(exist_ok=True)
-        copy_home(home)
+        if not is_first and "HERMES_DATABASE_URL" not in environ:
+            copy_home(home)
         async with open_gateway(setting) as gateway:
             yield gateway
 

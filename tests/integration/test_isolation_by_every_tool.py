@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.backends import bubblewrap, landlock
+from hermes.agent.kanban import Actor
 from hermes.agent.toolkit.schema import tools_of
 from hermes.app.tools import COMMANDS, TOOLS
 from hermes.core.roles import PersonRole
@@ -30,7 +31,11 @@ from tests.integration.watching import SECONDS, code_in, make, results
 ANA, BEN = USER, 8
 NO_VOICE = {"TTS_PROVIDER": "openai", "TTS_BASE_URL": "http://127.0.0.1:9"}
 PICTURE = b"\x89PNG\r\n\x1a\n"
-KINDS = ("file", "todo", "process", "message", "grant", "talk", "title", "photo")
+KINDS = ("file", "todo", "process", "message", "grant", "talk", "title", "photo", "job", "task")
+SHOWN = ("file", "todo", "process", "talk", "job", "task")  # what a person's own tools show
+OF_ADMINS = ("job", "task")  # what the lists of admins hold of everybody
+NO_TASK = 999
+OWNER = Actor("owner", "", PersonRole.OWNER)
 Call = tuple[str, dict[str, Any]]
 
 
@@ -45,6 +50,8 @@ class Belongings:
     process: str = ""
     log: str = ""
     grant: str = ""
+    job: str = ""
+    task: int = 0
 
     @property
     def person(self) -> str:
@@ -105,16 +112,28 @@ def code(theirs: Belongings) -> list[str]:
 Attempts = Callable[[Belongings], list[dict[str, Any]]]
 
 ATTEMPTS: dict[str, Attempts] = {
+    "cancel_cronjob": lambda theirs: [{"job": theirs.job, "action": each} for each in ("pause", "resume", "remove")],
+    "change_cronjob": lambda theirs: [{"job": theirs.job, "prompt": "mine now"}, {"job": theirs.job, "name": "mine"}],
     "clarify": lambda theirs: [{"question": f"What is in {theirs.diary}?"}],
     "delegate_task": lambda theirs: [{"tasks": [f"errand: read {theirs.diary}"]}],
     "execute_code": lambda theirs: [{"code": text} for text in code(theirs)],
     "find_tools": lambda theirs: [{"need": f"read session {theirs.session}"}],
+    "kanban_block": lambda theirs: [{"task": theirs.task, "reason": "mine now"}],
+    "kanban_comment": lambda theirs: [{"task": theirs.task, "text": "mine now"}],
+    "kanban_create": lambda theirs: [{"title": "wait for it", "needs": [theirs.task]}],
+    "kanban_list": lambda _: [{}, {"state": "triage"}, {"state": "todo"}],
+    "kanban_move": lambda theirs: [{"task": theirs.task, "state": state} for state in ("ready", "done", "archived")],
+    "kanban_show": lambda theirs: [{"task": theirs.task}],
+    "list_cronjobs": lambda _: [{}],
     "patch": lambda theirs: [{"path": path, "edits": [{"old": "canary", "new": "mine now"}]} for path in theirs.paths],
     "process": lambda theirs: [
         {"action": "list"},
         *({"action": action, "id": theirs.process, "seconds": 1} for action in ("log", "wait", "kill")),
     ],
     "read_file": lambda theirs: [{"path": path} for path in theirs.paths],
+    "schedule_cronjob": lambda theirs: [
+        {"prompt": "mine now", "schedule": "0 8 1 1 *", "deliver": f"telegram:{theirs.user}"}
+    ],
     "search_files": lambda theirs: [
         {"pattern": "canary", "path": path, "kind": kind}
         for path in (*theirs.paths, "..", "/")
@@ -161,8 +180,8 @@ ATTEMPTS: dict[str, Attempts] = {
 }
 """How each tool is used to reach what is another's."""
 
-IN_TURNS_OF_THEIR_OWN = ("clarify", "delegate_task", "send_message")
-"""The first ends its turn, the second has turns of its own, and the third may have to be asked about."""
+IN_TURNS_OF_THEIR_OWN = ("clarify", "delegate_task", "schedule_cronjob", "send_message")
+"""The first ends its turn, the second has turns of its own, and the others may have to be asked about."""
 
 ERRAND = ("read_file", "terminal", "session_search", "process", "vision")
 """What an errand tries: it has its person's reach, and no more."""
@@ -171,7 +190,19 @@ READING: dict[str, Callable[[Belongings], list[str]]] = {
     "agents": lambda _: ["/agents", "/agents stop all"],
     "approvals": lambda theirs: ["/approvals", f"/approvals revoke {theirs.grant}"],
     "branch": lambda _: ["/branch"],
+    "cron": lambda theirs: [
+        "/cron",
+        *(f"/cron {verb} {theirs.job}" for verb in ("show", "history", "edit", "pause", "resume", "run", "remove")),
+        f"/cron edit {theirs.job} mine now",
+    ],
     "history": lambda _: ["/history 50"],
+    "kanban": lambda theirs: [
+        "/kanban",
+        *(
+            f"/kanban {verb} {theirs.task} mine now"
+            for verb in ("show", "comment", "assign", "block", "done", "archive")
+        ),
+    ],
     "resume": lambda theirs: ["/resume", f"/resume {theirs.session}", f"/resume {theirs.session[:8]}", "/resume 2"],
     "rollback": lambda _: ["/rollback", "/rollback 1", "/rollback 1 force", "/rollback last force"],
     "sessions": lambda _: ["/sessions"],
@@ -190,7 +221,7 @@ READING: dict[str, Callable[[Belongings], list[str]]] = {
 
 OF_THE_CHAT = {"busy", "language", "model", "personality", "reasoning", "verbose", "voice"}
 TURNS = {"background", "queue", "retry", "steer"}  # and what turns reach for is tried above
-OF_THE_GATEWAY = {"commands", "help", "platform", "platforms", "restart", "sethome", "version"}
+OF_THE_GATEWAY = {"commands", "help", "owner", "platform", "platforms", "restart", "sethome", "version"}
 ANSWERS = {"approve", "deny"}  # tried below, and by the three hundred cases of test_approval_cases.py
 
 
@@ -244,6 +275,8 @@ class Place:
             ("todo", {"items": [{"id": "1", "text": had.canary("todo")}]}),
             ("terminal", {"command": f"echo {had.canary('process')}; sleep 600", "background": True}),
             ("send_message", {"text": had.canary("message")}),
+            ("schedule_cronjob", {"prompt": had.canary("job"), "name": had.canary("job"), "schedule": "0 8 1 1 *"}),
+            ("kanban_create", {"title": had.canary("task"), "body": had.canary("task")}),
             ("scribble", {"text": had.canary("grant"), "host": False}),
             text=had.canary("talk"),
         )
@@ -257,10 +290,13 @@ class Place:
                 "SELECT id FROM processes WHERE person_id = :person",
                 "SELECT log FROM processes WHERE person_id = :person",
                 "SELECT id FROM grants WHERE person_id = :person",
+                "SELECT id FROM jobs WHERE person_id = :person",
             )
             return [str(tx.value(query, person=had.person)) for query in queries]
 
-        return Belongings(had.user, had.home, had.outside, *await self.gateway.db.read(look))
+        [task] = [each for each in await self.gateway.board().tasks(OWNER) if each.made_by == had.person]
+        session, process, log, grant, job = await self.gateway.db.read(look)
+        return replace(had, session=session, process=process, log=log, grant=grant, job=job, task=task.id)
 
     async def seen_by_oneself(self, mine: Belongings) -> list[str]:
         """The same tools show a person what is their own: what nobody finds would prove nothing."""
@@ -269,10 +305,12 @@ class Place:
             ("todo", {}),
             ("process", {"action": "log", "id": mine.process}),
             ("session_search", {"session": mine.session}),
+            ("list_cronjobs", {}),
+            ("kanban_show", {"task": mine.task}),
         )
         await self.turn(mine.user, own)
         told = "\n".join(results(self.model))
-        return [kind for kind in KINDS if mine.canary(kind) in told and kind in ("file", "todo", "process", "talk")]
+        return [kind for kind in KINDS if mine.canary(kind) in told and kind in SHOWN]
 
     async def state(self, of: Belongings) -> str:
         """What is stored of a person, and what lies in their workspace."""
@@ -282,10 +320,16 @@ class Place:
             return [tx.all(query, lambda *row: row, **{given: told[given]}) for query, given in KEPT]
 
         files = {path.name: path.read_bytes().hex() for path in sorted(of.workspace.iterdir()) if path.is_file()}
-        return json.dumps([await self.gateway.db.read(look), files, self.telegram.texts(of.user)], indent=1)
+        task = repr(await self.gateway.board().show(OWNER, of.task))
+        return json.dumps([await self.gateway.db.read(look), task, files, self.telegram.texts(of.user)], indent=1)
 
     async def reach(self, user: int, role: PersonRole, theirs: Belongings) -> None:
-        """By every tool, in an errand too, by a file that an answer names, and by every command."""
+        """By every tool, in an errand too, by a file that an answer names, and by every command.
+
+        An admin sees and changes everybody's grants, jobs and tasks: that is what admins are for.
+        """
+        if role is PersonRole.ADMIN:
+            theirs = replace(theirs, grant="g_none", job="job_none", task=NO_TASK)
         calls: list[Call] = [
             (name, arguments)
             for name, attempts in ATTEMPTS.items()
@@ -299,15 +343,14 @@ class Place:
         # A guest hands nothing on: what was meant for the errand is then done in the turn itself.
         ends = ["Done."] if role is PersonRole.GUEST else ["Done.", "Done."]
         await self.turn(user, calls_tools(handed_on), errand, *ends)
-        for arguments in ATTEMPTS["send_message"](theirs):
-            await self.turn(user, calls_tools(("send_message", arguments)), answer="deny")
+        for name in ("send_message", "schedule_cronjob"):
+            for arguments in ATTEMPTS[name](theirs):
+                await self.turn(user, calls_tools((name, arguments)), answer="deny")
         [asked] = ATTEMPTS["clarify"](theirs)
         self.model.script([calls_tools(("clarify", asked))])
         await self.types(user, "ask me")
-        # An admin sees and ends everybody's grants: that is what admins are for.
-        known = theirs if role is PersonRole.USER else replace(theirs, grant="g_none")
         for typed in READING.values():
-            for command in typed(known):
+            for command in typed(theirs):
                 await self.types(user, command)
         for title in (theirs.canary("title"), "no such title"):
             await self.types(user, f"/resume {title}")
@@ -322,6 +365,7 @@ KEPT = (
     ("SELECT number, path, undone_at FROM checkpoints WHERE person_id = :person ORDER BY number", "person"),
     ("SELECT id, ended_at, exit_code FROM processes WHERE person_id = :person ORDER BY id", "person"),
     ("SELECT id, subject, revoked_at FROM grants WHERE person_id = :person ORDER BY id", "person"),
+    ("SELECT id, name, prompt, state, next_slot FROM jobs WHERE person_id = :person ORDER BY id", "person"),
     ("SELECT session_id, turn_id FROM lanes WHERE key = :lane", "lane"),
 )
 """What must be as it was, and by whom or what it is found."""
@@ -364,7 +408,7 @@ async def test_nobody_reads_or_changes_what_is_anothers(
         for user in people:
             await make(gateway, user, PersonRole.USER)
             people[user] = await place.plant(people[user])
-        assert await place.seen_by_oneself(people[ANA]) == ["file", "todo", "process", "talk"]
+        assert await place.seen_by_oneself(people[ANA]) == list(SHOWN)
         for user, role in ((ANA, ana), (BEN, ben)):
             await make(gateway, user, role)
         for user, role, other in ((ANA, ana, BEN), (BEN, ben, ANA)):
@@ -373,7 +417,8 @@ async def test_nobody_reads_or_changes_what_is_anothers(
             await place.reach(user, role, theirs)
             assert await place.state(theirs) == before
             seen = "\n".join([*map(json.dumps, model.requests[asked:]), *telegram.texts(user)[told:-2]])
-            assert [kind for kind in KINDS if theirs.canary(kind) in seen] == []
+            hidden = [kind for kind in KINDS if role is not PersonRole.ADMIN or kind not in OF_ADMINS]
+            assert [kind for kind in hidden if theirs.canary(kind) in seen] == []
             assert "canary-letter" not in seen
     assert outside.read_text() == "canary-letter-of-the-owner"
     assert not [sent for sent in telegram.sent if sent.file], "no file went out"

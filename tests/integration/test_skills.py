@@ -30,7 +30,7 @@ def system_of(model: FakeModel) -> str:
 async def test_the_shipped_skills_are_there_and_the_prompt_names_them(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:
-    async with start() as gateway:
+    async with start(is_first=True) as gateway:
         await synced(gateway)
         assert str(gateway.skills.synced).startswith("Done: 14 new, 0 updated, 0 unchanged.")
         telegram.user_says("hello")
