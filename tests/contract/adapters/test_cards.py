@@ -119,15 +119,20 @@ async def test_what_is_too_long_comes_whole_and_the_card_alone_cannot_approve_it
     *before, card = server.sent
     if server.capabilities.media:
         [file] = before
-        whole = file.file.decode()
+        whole, shown = file.file.decode(), card.text
         assert file.file_name == "approval-K7QP2M.txt"
-        assert question.proof not in card.text, "nobody approves it without having opened the file"
     else:
-        whole = "\n".join(sent.text for sent in server.sent)
+        # Without files the whole comes as messages, each closing its block of code, and then the card. Where a message
+        # may be long enough, as in a terminal, the whole is the card, and tells how to approve it in its last line.
+        texts = [sent.text for sent in server.sent]
+        end = 1 + next(place for place, text in enumerate(texts) if question.proof in text)
+        whole = "\n".join(texts[:end]).replace("\n```\n```\n", "\n")
+        shown = "\n".join(texts[end:]) if len(texts) > 1 else whole
     assert command in whole
     assert f"/approve {question.proof}" in whole.rstrip().splitlines()[-1]
-    assert f"/approve {question.code}" not in card.text
-    assert f"/deny {question.code}" in card.text
-    assert "echo start" in card.text
-    assert "rm -rf ~/precious" in card.text
+    assert len(server.sent) == 1 or question.proof not in shown, "nobody approves it without having read the whole"
+    assert f"/approve {question.code}" not in shown
+    assert f"/deny {question.code}" in shown
+    assert "echo start" in shown
+    assert "rm -rf ~/precious" in shown
     assert len(labels(card)) == (1 if server.capabilities.buttons else 0), "only no is one press away"
