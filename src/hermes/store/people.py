@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.keys import AccountKey
+from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.messages import Cursor
 from hermes.core.roles import OwnerBy, PersonRole
 from hermes.store.db import Tx
@@ -69,6 +69,12 @@ def ensure(
 
 def ids(tx: Tx) -> list[str]:
     return tx.all("SELECT id FROM people", str)
+
+
+def ensure_local_owner(tx: Tx, *, now: float) -> Person:
+    """Whoever sits at this machine is its owner, also before they first wrote to the agent."""
+    person_id = first_id(LOCAL, LOCAL)
+    return ensure(tx, person_id, platform=LOCAL, user_id=LOCAL, name="", role=PersonRole.OWNER.value, now=now)
 
 
 def first_id(platform: str, user_id: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from hermes.servers.api.api import kanban_routes
@@ -51,3 +53,12 @@ async def test_wrong_words_are_refused_by_name(api: Api) -> None:
 async def test_stats_say_what_dispatch_does(api: Api) -> None:
     answer = await api.get("/api/kanban/stats")
     assert answer.json["dispatch"]["activity"] == "idle"
+
+
+async def test_a_task_that_a_key_gives_to_the_agent_is_done(api: Api) -> None:
+    made = await api.post("/api/kanban/tasks", {"title": "Say hello", "assignee": "agent"})
+    async with asyncio.timeout(20):
+        while (shown := await api.get(f"/api/kanban/tasks/{made.json['id']}")).json["state"] != "done":
+            await asyncio.sleep(0.05)
+    assert "Say hello" in shown.json["result"]
+    assert [run["state"] for run in shown.json["runs"]] == ["answered"]

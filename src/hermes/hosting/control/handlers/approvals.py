@@ -13,7 +13,6 @@ from hermes.core.approval import Scope, effect_sha256
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
-from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import AnswerOutcome, Approvals
 from hermes.store import approvals, grants, people
@@ -56,7 +55,7 @@ class ApprovalVerbs:
         """``{id, allow, scope?, reason?}``: answer a question by its code or id, or ``all`` that wait."""
         name, allow, reason = _word(args), bool(args.get("allow")), str(args.get("reason") or "")
         scope = _scope(args)
-        await self._db.write(_meet_owner)
+        await self._db.write(people.ensure_local_owner, now=0.0)
         if name.casefold() == "all":
             return await self._answer_all(allow=allow, scope=scope, reason=reason)
         approval = await self._db.read(_find, name)
@@ -93,7 +92,7 @@ class ApprovalVerbs:
     async def revoke(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{id}``: end a grant; what it covered is asked about again."""
         grant_id = _word(args)
-        await self._db.write(_meet_owner)
+        await self._db.write(people.ensure_local_owner, now=0.0)
         revoked = await self._approvals.revoke(grant_id, **OWNER)
         if revoked is None:
             raise GatewayError(f"There is no grant {grant_id[:40]!r}. Look: hermes approvals grants")
@@ -116,19 +115,6 @@ def _scope(args: Mapping[str, Any]) -> Scope:
 
 
 # In the store
-
-
-def _meet_owner(tx: Tx) -> None:
-    """Whoever sits at this machine is its owner, also before they first wrote to the agent."""
-    people.ensure(
-        tx,
-        people.first_id(LOCAL, LOCAL),
-        platform=LOCAL,
-        user_id=LOCAL,
-        name="",
-        role=PersonRole.OWNER.value,
-        now=0.0,
-    )
 
 
 def _find(tx: Tx, name: str) -> Approval | None:

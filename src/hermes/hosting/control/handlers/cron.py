@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.core.errors import GatewayError
-from hermes.core.keys import LOCAL
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.alerts import home_targets
 from hermes.store import people
-from hermes.store.db import Tx
 
 if TYPE_CHECKING:
     from hermes.services.cron.jobs import Maker
@@ -42,8 +40,8 @@ class CronVerbs:
     async def _maker(self) -> Maker:
         from hermes.services.cron.jobs import Maker  # loaded when the first job is talked about
 
-        person = await self._gateway.db.write(_owner, now=self._gateway.clock.now())
-        return Maker(person, PersonRole.OWNER)
+        owner = await self._gateway.db.write(people.ensure_local_owner, now=self._gateway.clock.now())
+        return Maker(owner.id, PersonRole.OWNER)
 
     async def listed(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         jobs = self._gateway.jobs()
@@ -92,19 +90,6 @@ class CronVerbs:
         jobs = self._gateway.jobs()
         status = await jobs.status()
         return {**status, "next": jobs.when_here(status["next_at"]), "is_enabled": self._gateway.config.cron.enabled}
-
-
-def _owner(tx: Tx, *, now: float) -> str:
-    made = people.ensure(
-        tx,
-        people.first_id(LOCAL, OWNER),
-        platform=LOCAL,
-        user_id=OWNER,
-        name="",
-        role=PersonRole.OWNER.value,
-        now=now,
-    )
-    return made.id
 
 
 def _name(args: Mapping[str, Any]) -> str:

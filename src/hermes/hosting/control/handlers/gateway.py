@@ -55,7 +55,7 @@ def _later(gateway: Gateway, verb: str) -> Handler:
         if verb.startswith("kanban."):
             from hermes.hosting.control.handlers.kanban import KanbanVerbs
 
-            return await KanbanVerbs(gateway.board(), gateway.dispatch()).mapping()[verb](args, reply)
+            return await KanbanVerbs(gateway).mapping()[verb](args, reply)
         from hermes.hosting.control.handlers.webhooks import WebhookVerbs
 
         return await WebhookVerbs(gateway).mapping()[verb](args, reply)

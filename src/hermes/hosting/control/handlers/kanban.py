@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.agent.kanban import Actor, Board, BoardError, event_to_dict, task_to_dict
+from hermes.agent.kanban import Actor, BoardError, event_to_dict, task_to_dict
 from hermes.core.entries.kanban import DEFAULT_BOARD, TaskState, parse_task_number
 from hermes.core.keys import LOCAL
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
-from hermes.services.kanban.dispatch import Dispatch
+from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.kanban.tasks import NewTask
 
@@ -19,9 +19,10 @@ FIELDS = ("title", "body", "priority", "assignee", "workdir", "limit_seconds", "
 
 
 class KanbanVerbs:
-    def __init__(self, board: Board, dispatch: Dispatch) -> None:
-        self._board = board
-        self._dispatch = dispatch
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._board = gateway.board()
+        self._dispatch = gateway.dispatch()
 
     def mapping(self) -> Mapping[str, Handler]:
         return {
@@ -45,6 +46,7 @@ class KanbanVerbs:
         return {"is_new": not existed, "counts": _counts(await self._board.counts())}
 
     async def create(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        await self._gateway.db.write(people.ensure_local_owner, now=self._gateway.clock.now())
         new = NewTask(
             str(args.get("title") or ""),
             str(args.get("body") or ""),

@@ -24,6 +24,7 @@ MAX_LISTED = 500
 
 class KanbanRoutes:
     def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
         self._board = gateway.board()
         self._dispatch = gateway.dispatch()
 
@@ -48,6 +49,7 @@ class KanbanRoutes:
     async def create(self, request: web.Request) -> web.Response:
         caller = request[CALLER]
         body = decode(await parse.read_body(request), NewTaskBody)
+        await self._gateway.requests.meet(caller.sender_id, caller.role)
         actor = _actor(caller)
         for_agent = body.assignee == AGENT
         new = NewTask(
