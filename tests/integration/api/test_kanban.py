@@ -58,7 +58,10 @@ async def test_stats_say_what_dispatch_does(api: Api) -> None:
 async def test_a_task_that_a_key_gives_to_the_agent_is_done(api: Api) -> None:
     made = await api.post("/api/kanban/tasks", {"title": "Say hello", "assignee": "agent"})
     async with asyncio.timeout(20):
-        while (shown := await api.get(f"/api/kanban/tasks/{made.json['id']}")).json["state"] != "done":
+        while True:
+            shown = await api.get(f"/api/kanban/tasks/{made.json['id']}")
+            if shown.json["state"] == "done":
+                break
             await asyncio.sleep(0.05)
     assert "Say hello" in shown.json["result"]
     assert [run["state"] for run in shown.json["runs"]] == ["answered"]
