@@ -23,6 +23,7 @@ from hermes.core.entries.kanban import (
 from hermes.core.errors import GatewayError, StoreIsDownError, ToolError
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, PersonRole, at_least, may
+from hermes.core.text import one_line
 from hermes.store.db import Database, OnTrouble, StoreLimits, Tx
 from hermes.store.ids import new_id
 from hermes.store.kanban import runs, tasks
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 READERS = 1
 MAX_LISTED = 500
+SHOWN_TITLE = 100
 
 
 class BoardError(ToolError):
@@ -53,6 +55,12 @@ class Actor:
     @property
     def sees_all(self) -> bool:
         return may(self.role, Action.READ_ALL)
+
+
+def describe_task(task: Task) -> str:
+    """One line: number, title, column, what blocks it, assignee."""
+    notes = [task.state.value, *(note for note in (task.blocked_by, task.assignee) if note)]
+    return f"#{task.id} {one_line(task.title, SHOWN_TITLE)} ({', '.join(notes)})"
 
 
 def event_to_dict(event: TaskEvent) -> dict[str, Any]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from hermes.agent.board import BoardAccess
-from hermes.agent.kanban import Actor, Board
+from hermes.agent.kanban import Actor, Board, describe_task
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
 from hermes.core.entries.kanban import AGENT, DEFAULT_BOARD, TaskState
 from hermes.core.errors import ToolError
-from hermes.core.text import one_line
-from hermes.store.kanban.tasks import NewTask, Task
+from hermes.store.kanban.tasks import NewTask
 
-SHOWN = 100
 MAX_LISTED = 50
 
 Column = Literal["triage", "todo", "ready", "blocked", "review", "done", "archived"]
@@ -46,7 +44,7 @@ async def kanban_create(
         dedupe_key=ctx.call_id or None,
     )
     task = await _of(ctx).make(_actor(ctx), new, needs=tuple(needs or ()), ready=assign_to_agent)
-    return f"Added {_line(task)}"
+    return f"Added {describe_task(task)}"
 
 
 @tool(toolset="kanban")
@@ -54,15 +52,15 @@ async def kanban_list(ctx: ToolContext, board: str = DEFAULT_BOARD, state: Colum
     """List the tasks of a board, most urgent first in each column."""
     states = (TaskState(state),) if state else ()
     found = await _of(ctx).tasks(_actor(ctx), board, states=states, limit=MAX_LISTED)
-    return "\n".join(_line(task) for task in found) or "No tasks."
+    return "\n".join(describe_task(task) for task in found) or "No tasks."
 
 
 @tool(toolset="kanban")
 async def kanban_show(ctx: ToolContext, task: int) -> str:
     """Show a task: its text, what it waits for, comments, links and its result."""
     found = await _of(ctx).show(_actor(ctx), task)
-    parts = [_line(found.task), found.task.body]
-    parts += [f"Waits for {_line(needed)}" for needed in found.needs]
+    parts = [describe_task(found.task), found.task.body]
+    parts += [f"Waits for {describe_task(needed)}" for needed in found.needs]
     parts += [f"{comment.author}: {comment.body}" for comment in found.comments]
     parts += [f"Link: {url} {title}".rstrip() for url, title in found.links]
     parts += [f"Result: {found.task.result}"] if found.task.result else []
@@ -72,13 +70,13 @@ async def kanban_show(ctx: ToolContext, task: int) -> str:
 @tool(toolset="kanban")
 async def kanban_move(ctx: ToolContext, task: int, state: Column, reason: str = "") -> str:
     """Move a task to another column. `ready` lets the gateway begin with a task of the agent."""
-    return _line(await _of(ctx).move(_actor(ctx), task, TaskState(state), reason))
+    return describe_task(await _of(ctx).move(_actor(ctx), task, TaskState(state), reason))
 
 
 @tool(toolset="kanban")
 async def kanban_comment(ctx: ToolContext, task: int, text: str) -> str:
     """Write a comment below a task."""
-    return f"Commented on {_line(await _of(ctx).comment(_actor(ctx), task, text))}"
+    return f"Commented on {describe_task(await _of(ctx).comment(_actor(ctx), task, text))}"
 
 
 @tool(toolset="kanban")
@@ -86,7 +84,7 @@ async def kanban_block(ctx: ToolContext, task: int, reason: str) -> str:
     """Say that a task cannot go on until a person answers or decides something; `reason` says what is missing."""
     if not reason.strip():
         raise ToolError("Say in `reason` what is missing.")
-    return _line(await _of(ctx).move(_actor(ctx), task, TaskState.BLOCKED, reason))
+    return describe_task(await _of(ctx).move(_actor(ctx), task, TaskState.BLOCKED, reason))
 
 
 def _of(ctx: ToolContext) -> Board:
@@ -95,8 +93,3 @@ def _of(ctx: ToolContext) -> Board:
 
 def _actor(ctx: ToolContext) -> Actor:
     return Actor(AGENT, ctx.person_id, ctx.role, str(ctx.origin))
-
-
-def _line(task: Task) -> str:
-    notes = [task.state.value, *(note for note in (task.blocked_by, task.assignee) if note)]
-    return f"#{task.id} {one_line(task.title, SHOWN)} ({', '.join(notes)})"

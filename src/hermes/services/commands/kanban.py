@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from hermes.agent.board import BoardAccess
 from hermes.core.entries.kanban import AGENT, TaskState, parse_task_number
-from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 
 if TYPE_CHECKING:
     from hermes.agent.kanban import Actor, Board
     from hermes.store.kanban.tasks import Task
 
-SHOWN = 70
 MAX_LISTED = 40
 
 _MOVES = {
@@ -122,5 +120,6 @@ def _actor(ctx: CommandContext) -> Actor:
 
 
 def _line(task: Task) -> str:
-    notes = [task.state.value] + [note for note in (task.blocked_by, task.assignee) if note]
-    return f"#{task.id} {one_line(task.title, SHOWN)} ({', '.join(notes)})"
+    from hermes.agent.kanban import describe_task
+
+    return describe_task(task)
