@@ -115,7 +115,7 @@ class Dispatch:
         return DispatchStatus(Activity.WORKING if running else Activity.IDLE, running, ready)
 
     def _saw(self, event: TurnEvent) -> None:
-        if isinstance(event, TurnEnded) and SessionKey.parse(event.lane).platform == PLATFORM:
+        if isinstance(event, TurnEnded) and f":{PLATFORM}:" in event.lane:
             self.wake()
 
     async def _look(self) -> float:
