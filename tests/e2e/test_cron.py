@@ -64,12 +64,12 @@ def test_jobs_and_webhooks_beside_a_gateway_and_beside_one_that_hangs(terminal: 
     job = terminal.told("cron", "create", "every 1h", "hello", "--deliver", "local")
     terminal.told("cron", "run", job["id"])
 
-    def has_run() -> bool:
-        slots = terminal.told("cron", "history", job["id"])["slots"]
+    def has_run(job_id: str) -> bool:
+        slots = terminal.told("cron", "history", job_id)["slots"]
         return bool(slots) and slots[0]["outcome"] == "done"
 
-    until(has_run)
-    until(lambda: terminal.told("cron", "history", made_before["id"])["slots"][0]["outcome"] == "done")
+    until(lambda: has_run(job["id"]))
+    until(lambda: has_run(made_before["id"]))
     outputs = list((terminal.home / "cron" / "output" / job["id"]).glob("*.md"))
     assert len(outputs) == 1
     assert "echo: hello" in outputs[0].read_text("utf-8")
