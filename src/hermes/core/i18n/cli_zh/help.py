@@ -35,7 +35,7 @@ COMMANDS = {
     "Print the completion script for bash, zsh or fish": "打印 bash、zsh 或 fish 的补全脚本",
     "Ask one question, print the answer, exit.": "问一个问题，打印回答后退出。",
     "Schedule jobs: create, list, edit, pause, resume, run, remove, status, history": ("安排和管理定时任务"),
-    "Receive webhooks of other programs: subscribe, list, remove, test": ("接收其他程序的 webhook"),
+    "Receive webhooks of other programs: subscribe, list, remove, test": ("接收其他程序发来的通知"),
     "Show the machines that share one database, drain one of them": "显示共用一个数据库的机器，让其中一台交出工作",
     "Copy everything that is stored into another database": "把存储的全部内容复制到另一个数据库",
     "Keep a board of tasks, and let the agent do them": "维护任务看板，让助手完成任务",
