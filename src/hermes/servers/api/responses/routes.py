@@ -235,7 +235,9 @@ class ResponseRoutes:
             attempt.event_id = event_id
             if stored is not None:
                 stored = await self._finalizer.settled(stored)
-                if not asked.streams and (asked.is_background or not stored.is_open):
+                # A turn that another retry has just reopened runs, though its response still shows the failure.
+                is_over = not stored.is_open and state.status in results.FINAL_STATUS
+                if not asked.streams and (asked.is_background or is_over):
                     return with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id, REPLAYED: "true"})
             names = replace(session_names(request), session_id=SessionKey.parse(state.row.lane).chat)
             response = stored.body if stored is not None else self._new(asked, names, new_id("resp"))
