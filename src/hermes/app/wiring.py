@@ -196,6 +196,7 @@ class Wiring:
         self._bus = EventBus()
         self._hub = LocalHub(ground.setting.home / "pictures")
         self._webhook_changes = asyncio.Event()
+        self._board_used = asyncio.Event()
 
     def build(self) -> Gateway:
         """Make them all, and tie the knots that no order of making could."""
@@ -616,6 +617,7 @@ class Wiring:
     def _board(self) -> Board:
         from hermes.agent.kanban import Board
 
+        self._board_used.set()
         return Board(self._db, self._home, self._clock, self._ground.troubles.note)
 
     @cached_property
@@ -630,6 +632,8 @@ class Wiring:
         """Run tasks in a gateway that hears all platforms; a command that works alone leaves them to one."""
         await self._skills.may_begin.wait()
         if self._setting.only is None:
+            if self._db.dialect.name == "sqlite" and not (self._home / "kanban.db").exists():
+                await self._board_used.wait()  # most gateways have no board, and load nothing of it
             await asyncio.to_thread(import_module, "hermes.services.kanban.dispatch")
             await self._dispatch.run()
 
