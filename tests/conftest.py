@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from hermes.hosting import processes
 from tests.fakes.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -123,6 +124,12 @@ def _stays_on_loopback() -> Iterator[None]:
     # Whoever swallowed the error above still fails here.
     attempts, _guard.attempts = _guard.attempts, []
     assert not attempts, f"No test reaches beyond loopback: {attempts}"
+
+
+@pytest.fixture(autouse=True)
+def _adopts_no_orphans() -> None:
+    """A command that ran in this process before may have made it the parent of orphans."""
+    processes.prctl(processes.PR_SET_CHILD_SUBREAPER, 0)
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,9 @@ def python(code: str, *words: str, **options: object) -> Iterator[subprocess.Pop
         yield process
     finally:
         process.kill()
-        process.communicate()
+        if process.stdout is not None:
+            process.stdout.close()  # its children may hold the other end for a minute
+        process.wait(20)
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
