@@ -38,8 +38,9 @@ def python(code: str, *words: str, **options: object) -> Iterator[subprocess.Pop
         yield process
     finally:
         process.kill()
-        if process.stdout is not None:
-            process.stdout.close()  # its children may hold the other end for a minute
+        for stream in (process.stdin, process.stdout):  # its children may hold the other ends for a minute
+            assert stream is not None
+            stream.close()
         process.wait(20)
 
 
