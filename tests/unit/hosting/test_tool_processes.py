@@ -274,8 +274,8 @@ def test_nobody_of_the_same_user_reads_the_memory_of_a_process_that_hides_it(is_
 
 def test_a_process_that_hides_its_memory_still_finds_its_own_way_in_proc() -> None:
     code = (
-        "assert processes.hide_memory(); assert processes.prctl(3, 0) is True\n"
-        "processes.rename_process('hermes'); print(open('/proc/self/comm').read().strip(), "
+        "processes.rename_process('hermes'); assert processes.hide_memory(); assert processes.prctl(3, 0) is True\n"
+        "print(open('/proc/self/comm').read().strip(), "
         "len(os.listdir('/proc/self/fd')) > 2, processes.resident_bytes(os.getpid()) > 0, "
         "os.path.exists(f'/proc/self/fd/1'), flush=True)"
     )

@@ -121,6 +121,8 @@ class Metrics:
         memory, times = processes.resident_bytes(os.getpid()), os.times()
         started = float(self._parts.process().get("started_at") or self._started)
         yield family("process_resident_memory_bytes", "gauge", "Memory of the process.", _alone(memory))
+        if files := processes.open_files():
+            yield family("process_open_fds", "gauge", "Open descriptors.", _alone(files))
         yield family("process_cpu_seconds_total", "counter", "CPU time used.", _alone(times.user + times.system))
         yield family("process_start_time_seconds", "gauge", "When it started.", _alone(started))
 
