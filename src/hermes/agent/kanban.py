@@ -284,6 +284,8 @@ def _move(tx: Tx, actor: Actor, number: int, state: TaskState, reason: str, *, n
         raise BoardError(refusal)
     if state is TaskState.READY:
         return _make_ready(tx, actor, task, now=now)
+    if reason:
+        tasks.cap_role(tx, task, actor.role.value)
     blocked_by = BlockReason.INPUT if state is TaskState.BLOCKED else None
     tasks.move(tx, task, state, actor=actor.name, now=now, blocked_by=blocked_by, reason=reason)
     if state is TaskState.DONE:
@@ -294,12 +296,14 @@ def _move(tx: Tx, actor: Actor, number: int, state: TaskState, reason: str, *, n
 def _change(tx: Tx, actor: Actor, number: int, changes: dict[str, object], *, now: float) -> Task:
     task = _find(tx, actor, number)
     tasks.change(tx, task, changes, actor=actor.name, now=now)
+    tasks.cap_role(tx, task, actor.role.value)
     return _find(tx, actor, number)
 
 
 def _comment(tx: Tx, actor: Actor, number: int, body: str, comment_id: str, *, now: float) -> Task:
     task = _find(tx, actor, number)
     tasks.comment(tx, task, comment_id, body, actor=actor.name, now=now)
+    tasks.cap_role(tx, task, actor.role.value)
     return task
 
 

@@ -20,7 +20,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.core.roles import PersonRole
+from hermes.core.roles import PersonRole, capped
 from hermes.services.events import EventBus, TurnEnded, TurnEvent
 from hermes.services.requests.requests import Requests, RequestState
 from hermes.services.requests.subtasks import PLATFORM, last_words
@@ -171,7 +171,7 @@ class Dispatch:
         task = await db.read(tasks.get, run.task_id)
         if task is None:
             return
-        prompt = await db.read(_prompt, task)
+        prompt, role = await db.read(_prompt, task)
         request = AgentRequest(
             RequestKind.RUN,
             SessionKey(PLATFORM, ChatKind.DM, f"kanban-{task.id}"),
@@ -180,9 +180,10 @@ class Dispatch:
             TurnOptions(instructions=BRIEFING, origin=task.asked_in, reports=bool(task.asked_in), folder=task.workdir),
             person_id=task.made_by,
         )
-        role = PersonRole(task.made_by_role) if task.made_by_role else PersonRole.GUEST
         try:
-            await self._requests.submit(request, key=f"kanban:{run.id}", event_id=run.event_id, at_most=role)
+            await self._requests.submit(
+                request, key=f"kanban:{run.id}", event_id=run.event_id, at_most=PersonRole(role or PersonRole.GUEST)
+            )
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"run": run.id, "reason": str(error)})
 
@@ -204,15 +205,16 @@ def _load(tx: Tx, *, now: float) -> tuple[int, int]:
     return runs.count_open(tx), len(runs.ready(tx, now=now, limit=1000))
 
 
-def _prompt(tx: Tx, task: Task) -> str:
-    """What the agent is given: the task, what was said about it, the results it builds on."""
+def _prompt(tx: Tx, task: Task) -> tuple[str, str]:
+    """Return what the agent is given, and the lowest role of those whose words it holds.
+
+    It is given the task, its comments, and the results that it builds on.
+    """
+    needed_tasks = [needed for needed in tasks.needed_by(tx, task.id) if needed.result]
+    role = capped(task.made_by_role, *(needed.made_by_role for needed in needed_tasks))
     parts = [f"Task #{task.id}: {task.title}", task.body]
-    parts.extend(
-        f"Result of #{needed.id} ({needed.title}):\n{needed.result}"
-        for needed in tasks.needed_by(tx, task.id)
-        if needed.result
-    )
+    parts.extend(f"Result of #{needed.id} ({needed.title}):\n{needed.result}" for needed in needed_tasks)
     parts.extend(f"Comment by {comment.author}:\n{comment.body}" for comment in tasks.comments(tx, task.id))
     if task.attempts > 1 and task.reason:
         parts.append(f"The attempt before this one ended so: {task.reason}")
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in parts if part), role

@@ -7,6 +7,7 @@ from typing import Literal
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.entries.kanban import DEFAULT_BOARD, BlockReason, TaskState
+from hermes.core.roles import capped
 from hermes.store.db import Tx
 
 Counter = Literal["task", "event"]
@@ -192,6 +193,13 @@ def move(
         detail = f"{task.state.value} → {state.value}" + (f": {reason}" if reason else "")
         note(tx, task.id, task.board, "moved", actor, detail, now=now)
     return moved == 1
+
+
+def cap_role(tx: Tx, task: Task, role: str) -> None:
+    """Lower the rights of a task's runs to those of somebody who wrote into it. Nothing raises them again."""
+    lowest = capped(task.made_by_role, role)
+    if lowest != task.made_by_role:
+        tx.run("UPDATE tasks SET made_by_role = :role WHERE id = :id", role=lowest, id=task.id)
 
 
 def note(tx: Tx, task_id: int, board: str, kind: str, actor: str, detail: str, *, now: float) -> int:
