@@ -10,9 +10,10 @@ from hermes.agent.kanban import Actor
 from hermes.core.entries.kanban import AGENT, TaskState
 from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
+from hermes.store import people
 from hermes.store.kanban import tasks
 from hermes.store.kanban.tasks import NewTask, Task
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
 
@@ -126,3 +127,15 @@ async def test_ten_thousand_tasks_are_listed_quickly(start: Start) -> None:
         found = await gateway.board().tasks(OWNER)
         assert len(found) == 500
         assert loop.time() - began < 0.5
+
+
+async def test_a_task_of_the_owner_is_done_in_its_folder(start: Start, model: FakeModel, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "note.txt").write_text("the door code is 4711")
+    model.script([calls_tools(("read_file", {"path": "note.txt"})), "read"])
+    async with start() as gateway:
+        await gateway.db.write(people.ensure_local_owner, now=1.0)
+        task = await gateway.board().make(OWNER, new_task("Read the note", workdir=str(folder)), ready=True)
+        await wait_for_task(gateway, task.id, lambda task: task.state is TaskState.DONE)
+    assert "4711" in str(model.last_request)

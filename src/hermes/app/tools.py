@@ -166,7 +166,7 @@ class ToolFactory:
         home = self._home
         workspace = self._config().agent.workspace
         is_shared = workspace is not None
-        if key.platform in (LOCAL, "cron") and role == PersonRole.OWNER and self._may_work_in(folder):
+        if key.platform in (LOCAL, "cron", "task") and role == PersonRole.OWNER and self._may_work_in(folder):
             workspace = Path(folder)
         if workspace is None:
             workspace = Path.home() if role == PersonRole.OWNER else self.workspaces.of(person_id)
