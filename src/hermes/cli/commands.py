@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "sessions": "List, show, export, rename and delete conversations",
     "cluster": "Show the machines that share one database, drain one of them",
     "store": "Copy everything that is stored into another database",
+    "profile": "Keep several agents side by side: list, create, show, remove",
     "weixin": "Sign in to Weixin (WeChat) with a QR code",
     "whatsapp": "Link WhatsApp with a QR code; installs the bridge first",
     "pairing": "List pairing requests and approve them",
@@ -51,4 +52,5 @@ BARE = {
     "whatsapp": "login",
     "weixin": "login",
     "slack": "manifest",
+    "profile": "list",
 }

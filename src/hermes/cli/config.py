@@ -117,7 +117,7 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
     before = load_config(home)
     was = explain(before, name)
     make_home(home)
-    kept = {path: path.read_bytes() if path.exists() else None for path in (home / ".env", home / "config.yaml")}
+    kept = {path: path.read_bytes() if path.exists() else None for path in (before.files.env, before.files.config)}
     change = set_value(before, name, value)
     after = load_config(home)
     if wrong := [problem for problem in _errors(after) if problem not in _errors(before)]:

@@ -10,7 +10,7 @@ from hermes.cli.support.help import describe_verb
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.wizard import flags
-from hermes.hosting import launch
+from hermes.hosting import launch, profiles
 from hermes.hosting.terminal import err, out, out_json
 from hermes.hosting.translation import tr
 
@@ -107,11 +107,13 @@ def _status(home: Path, *, as_json: bool) -> int:
 
     facts = lifecycle.look(home, command_name(), lambda: outside_platforms(load_config(home).config))
     judged = status.judge(facts)
+    profile = profiles.profile_of(str(home))
+    lines = (*judged.lines, f"  profile    {profile}") if profile else judged.lines
     if as_json:
-        value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
+        value = {"state": judged.state.value, "text": "\n".join(lines), "snapshot": facts.snapshot, "profile": profile}
         out_json(value)
     else:
-        out(as_typed(tr("\n".join(judged.lines))))
+        out(as_typed(tr("\n".join(lines))))
     return judged.exit_code
 
 

@@ -39,6 +39,7 @@ CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before some
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 ENV_FILE_OPTION = "--env-file"
+PROFILE_OPTIONS = ("-p", "--profile")
 
 _TROUBLES_OF_THE_MACHINE = frozenset(
     {
@@ -61,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         _interrupt_between_imports()
     print_anything()
+    if (is_profile_named(typed) or "HERMES_PROFILE" in os.environ) and (code := _take_profile(typed)):
+        return code
     if any(word.startswith(ENV_FILE_OPTION) for word in typed) and (code := _take_env_file(typed)):
         return code
     if typed in (["gateway"], ["gateway", "run"]):
@@ -103,6 +106,62 @@ def _interrupt_between_imports() -> None:
 
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, interrupt)
+
+
+def is_profile_named(typed: Sequence[str]) -> bool:
+    """Tell whether a profile is named: in front of any command, or anywhere after ``gateway``."""
+    return _profile_place(typed) >= 0
+
+
+def _profile_place(typed: Sequence[str]) -> int:
+    place = 0
+    while place < len(typed):
+        option, equals, _ = typed[place].partition("=")
+        if option in PROFILE_OPTIONS:
+            return place
+        if option == ENV_FILE_OPTION:
+            place += 1 if equals else 2
+        elif typed[0] == "gateway":
+            place += 1
+        else:
+            break
+    return -1
+
+
+def _take_profile(typed: list[str]) -> int:
+    """Take ``-p NAME`` out of the words, and let HERMES_HOME name the home of the profile from here on.
+
+    Without the option HERMES_PROFILE counts. Not 0: the exit code of a mistake.
+    """
+    from hermes.hosting import profiles
+
+    place, name = _profile_place(typed), os.environ.get("HERMES_PROFILE", "").strip()
+    if place >= 0:
+        _option, equals, value = typed[place].partition("=")
+        words = typed[place : place + (1 if equals else 2)]
+        name = value if equals else (words[1] if len(words) == 2 else "")
+        del typed[place : place + len(words)]
+    elif not name:
+        return 0
+    from_here = os.environ.get("HERMES_PROFILE", "").strip()
+    given = os.path.abspath(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
+    root = profiles.root_of(given, from_here)
+    home = profiles.home_in(root, name)
+    if reason := profiles.why_no_name(name):
+        trouble, code = f"✗ No profile can be called {name!r}: the name {reason}.", USAGE_ERROR
+    elif name != profiles.DEFAULT and not os.path.isdir(home) and typed[:1] != ["profile"]:
+        trouble, code = f"✗ There is no profile {name}. Make it: hermes profile create {name}", CONFIG_ERROR
+    else:
+        os.environ["HERMES_HOME"], os.environ["HERMES_PROFILE"] = home, name
+        if name == profiles.DEFAULT:
+            del os.environ["HERMES_PROFILE"]
+        return 0
+    os.environ.pop("HERMES_PROFILE", None)  # what is printed now is not of that profile
+    from hermes.hosting.terminal import err
+    from hermes.hosting.translation import tr
+
+    err(_as_typed(tr(trouble)))
+    return code
 
 
 def _take_env_file(typed: list[str]) -> int:
@@ -267,6 +326,7 @@ def _print_help() -> None:
     out(f"  {hermes}                  {tr('talk to it')}")
     out(f"  {hermes} -z PROMPT        {tr('ask once, print the answer, end (--json: as JSON)')}")
     out(f"  {hermes} --env-file PATH  {tr('read settings from this file too')}")
+    out(f"  {hermes} -p NAME …        {tr('do it for this profile: an agent with a home of its own')}")
     out(f"  {hermes} COMMAND --help   {tr('how a command is used')}\n\n{tr('Commands')}")
     for name, summary in COMMANDS.items():
         out(f"  {name:<{width}}  {tr(summary)}")

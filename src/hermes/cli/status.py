@@ -21,6 +21,7 @@ from hermes.core.durations import count
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
+from hermes.hosting import profiles
 from hermes.hosting.terminal import out, out_json
 from hermes.hosting.translation import tr
 
@@ -69,6 +70,7 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
     counts, trouble = _counts(home) if can_ask else (None, "")
     return {
         "home": str(home),
+        "profile": profiles.profile_of(str(home)),
         "model_configured": f"{config.model.provider} / {config.model.default}",
         "model_failure": _model_failure(home, config),
         "approvals_mode": config.approvals.mode,
@@ -93,7 +95,8 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     from hermes.hosting import banner
 
     counts = overview["counts"]
-    rows = [f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}"]
+    profile = f" (profile {overview['profile']})" if overview["profile"] else ""
+    rows = [f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}{profile}"]
     if overview["approvals_mode"] == "off":
         rows.append("approvals  off: the owner's commands run without a question")
     if overview["in_use_by"]:

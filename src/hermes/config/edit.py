@@ -44,7 +44,7 @@ def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]
         key = find_key(loaded, name)
         _check(key, text)
         variable = _variable(loaded, key)
-        file = loaded.config.home / (".env" if variable else "config.yaml")
+        file = loaded.files.env if variable else loaded.files.config
         content = contents[file] if file in contents else _read(file)
         contents[file] = _with_env_line(content, variable, text) if variable else _with_yaml_value(content, key, text)
         changes.append(SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML)))
@@ -58,7 +58,7 @@ def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:
     if items:
         return set_value(loaded, name, ", ".join(items))
     key = find_key(loaded, name)
-    file = loaded.config.home / "config.yaml"
+    file = loaded.files.config
     write_private(file, _with_yaml_value(_read(file), key, ""))
     return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.YAML))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from hermes.config.build import Builder
-from hermes.config.dotenv import EnvLine, parse_dotenv
+from hermes.config.dotenv import EnvLine, decode, parse_dotenv
+from hermes.config.files import ENV, SOUL, SettingFiles, setting_files
 from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest
 from hermes.config.providers import ENV_FILE, KNOWN, env_prefix, named_env_file
 from hermes.config.resolved import Entry, Rank, Resolved, Source
@@ -25,6 +27,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest
 
 MAX_IGNORED_BYTES = 64 * 1024
+MAX_SOUL_BYTES = 100_000
 
 Names = Mapping[str, list[Key]]
 """The keys that each environment name means."""
@@ -38,6 +41,7 @@ class Layers:
     named_env: Mapping[str, EnvLine] | None = None
     yaml: Table | None = None
     json: Table | None = None
+    soul: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Loaded:
     sources: Mapping[KeyPath, Resolved]
     schema: Schema = field(repr=False)
     layers: Layers = field(repr=False)
+    files: SettingFiles = field(repr=False)
 
 
 def load(
@@ -66,8 +71,11 @@ def load(
     is_same = previous is not None and previous.schema.manifests == tuple(manifests)
     schema = previous.schema if previous is not None and is_same else Schema(manifests)
     problems: list[Problem] = []
-    layers = _read_files(home, environ, previous.layers if previous else Layers(), problems)
-    entries = _TreeWalk(schema, problems).entries(layers)
+    files = setting_files(home, environ)
+    layers = _read_files(files, environ, previous.layers if previous else Layers(), problems)
+    entries = _TreeWalk(schema, problems, files.config_label).entries(layers)
+    if layers.soul:
+        entries.append(Entry(schema.keys["agent", "persona"], layers.soul, Source(Rank.SOUL, SOUL, SOUL)))
     names = schema.env_names(_providers_named(entries))
     entries += _from_environment(names, environ, layers)
     problems += _differing(names, environ, layers)
@@ -75,26 +83,36 @@ def load(
     problems += _ignored_file(home, environ, cwd, names)
     resolved = _resolve(entries, previous.sources if previous else {}, problems)
     config = Builder(home, environ, schema, resolved, problems).config()
-    return Loaded(config, tuple(dict.fromkeys(problems)), MappingProxyType(resolved), schema, layers)
+    return Loaded(config, tuple(dict.fromkeys(problems)), MappingProxyType(resolved), schema, layers, files)
 
 
 def watched_files(home: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files that a configuration is read from, each once."""
-    named = named_env_file(environ)
-    ours = (home / ".env", home / "config.yaml", home / "gateway.json")
+    named, files = named_env_file(environ), setting_files(home, environ)
+    ours = (files.env, files.config, files.json, files.soul)
     return tuple(dict.fromkeys((*([named] if named is not None else []), *ours)))
 
 
-def _read_files(home: Path, environ: Mapping[str, str], last: Layers, problems: list[Problem]) -> Layers:
+def _read_files(files: SettingFiles, environ: Mapping[str, str], last: Layers, problems: list[Problem]) -> Layers:
     named = named_env_file(environ)
-    if named is not None and not named.exists():
-        problems.append(Problem("error", ENV_FILE, f"names {named}, and there is no such file.", "Name another."))
+    for variable, path in (*([(ENV_FILE, named)] if named is not None else []), *files.named):
+        if not path.exists():
+            problems.append(Problem("error", variable, f"names {path}, and there is no such file.", "Name another."))
     return Layers(
-        home_env=_read(home / ".env", ".env", parse_dotenv, last.home_env, problems),
+        home_env=_read(files.env, files.env_label, parse_dotenv, last.home_env, problems),
         named_env=_read(named, str(named), parse_dotenv, last.named_env, problems) if named is not None else None,
-        yaml=_read(home / "config.yaml", "config.yaml", read_yaml, last.yaml, problems),
-        json=_read(home / "gateway.json", "gateway.json", read_json, last.json, problems),
+        yaml=_read(files.config, files.config_label, read_yaml, last.yaml, problems),
+        json=_read(files.json, "gateway.json", read_json, last.json, problems),
+        soul=_read(files.soul, SOUL, _read_soul, last.soul, problems),
     )
+
+
+def _read_soul(content: bytes, label: str) -> tuple[str | None, list[Problem]]:
+    """Who the agent is, in the owner's words; comments of Markdown are not part of it."""
+    if len(content) > MAX_SOUL_BYTES:
+        return None, [Problem("error", label, f"is {len(content):,} bytes long; at most {MAX_SOUL_BYTES:,} are read.")]
+    text, problems = decode(content, label)
+    return re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL).strip(), problems
 
 
 T = TypeVar("T")
@@ -132,13 +150,15 @@ def _how_to_read(path: Path) -> str:
 class _TreeWalk:
     """Finds the keys of the two trees, and says which names it does not know."""
 
-    def __init__(self, schema: Schema, problems: list[Problem]) -> None:
+    def __init__(self, schema: Schema, problems: list[Problem], config_label: str) -> None:
         self._schema = schema
         self._problems = problems
+        self._config_label = config_label
         self._entries: list[Entry] = []
 
     def entries(self, layers: Layers) -> list[Entry]:
-        for rank, label, table in ((Rank.YAML, "config.yaml", layers.yaml), (Rank.JSON, "gateway.json", layers.json)):
+        trees = ((Rank.YAML, self._config_label, layers.yaml), (Rank.JSON, "gateway.json", layers.json))
+        for rank, label, table in trees:
             self._rank, self._label = rank, label
             self._section(self._schema.root, table or Table(), (), ())
         return self._entries
@@ -229,7 +249,7 @@ def _providers_named(entries: Iterable[Entry]) -> dict[str, str]:
 def _environments(environ: Mapping[str, str], layers: Layers) -> Iterator[tuple[Rank, str, Mapping[str, EnvLine]]]:
     yield Rank.ENVIRONMENT, "environment", {name: EnvLine(value, 0) for name, value in environ.items()}
     yield Rank.ENV_FILE, str(named_env_file(environ)), layers.named_env or {}
-    yield Rank.HOME_ENV, ".env", layers.home_env or {}
+    yield Rank.HOME_ENV, environ.get(ENV, "").strip() or ".env", layers.home_env or {}
 
 
 def _from_environment(names: Names, environ: Mapping[str, str], layers: Layers) -> Iterator[Entry]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hermes.config.dotenv import parse_dotenv
+from hermes.config.files import setting_files
 from hermes.config.schema import ProviderConfig
 from hermes.config.values import is_placeholder
 from hermes.core.dataclasses import dataclass
@@ -65,7 +66,7 @@ class EnvFiles:
     def of(cls, home: Path, environ: Mapping[str, str]) -> EnvFiles:
         """Return the files that are read: the one named at the start, then the home's."""
         named = named_env_file(environ)
-        return cls((*([named] if named is not None else []), home / ".env"))
+        return cls((*([named] if named is not None else []), setting_files(home, environ).env))
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)

@@ -17,6 +17,7 @@ class Rank(IntEnum):
     HOME_ENV = 2
     YAML = 3
     JSON = 4
+    SOUL = 5  # the text of SOUL.md, where no persona is set
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ def start_at_once() -> None:
     The usual start takes this way, which loads no parser, no paths and no sqlite3.
     """
     home = os.path.abspath(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
-    if (os.path.exists(os.path.join(home, MARKER)) or _is_empty(home)) and not paths.why_unusable(home):
+    # A profile stands in another home, which may be another program's: a new one gets the second look.
+    may_be_new = not os.environ.get("HERMES_PROFILE") and _is_empty(home)
+    if (os.path.exists(os.path.join(home, MARKER)) or may_be_new) and not paths.why_unusable(home):
         become_supervisor(home, replace=False)
 
 

@@ -46,7 +46,8 @@ def language() -> str:
     The files are looked through rather than loaded: help and errors must not wait for the configuration.
     """
     home = os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes")
-    chosen = os.environ.get("HERMES_LANGUAGE", "") or _from_files(home)
+    files = os.environ.get("HERMES_ENV") or f"{home}/.env", os.environ.get("HERMES_CONFIG") or f"{home}/config.yaml"
+    chosen = os.environ.get("HERMES_LANGUAGE", "") or _from_files(*files)
     if chosen in LANGUAGES:
         return chosen
     return CHINESE if terminal_language().lower().startswith("zh") else ENGLISH
@@ -62,10 +63,10 @@ def terminal_language() -> str:
 
 
 @lru_cache(maxsize=8)
-def _from_files(home: str) -> str:
-    for name, form in ((".env", _VARIABLE), ("config.yaml", _SETTING)):
+def _from_files(env: str, config: str) -> str:
+    for path, form in ((env, _VARIABLE), (config, _SETTING)):
         try:
-            with open(os.path.join(home, name), encoding="utf-8", errors="replace") as file:
+            with open(os.path.expanduser(path), encoding="utf-8", errors="replace") as file:
                 found = form.search(file.read(MAX_CHARS))
         except OSError:  # none is there, or not ours to read: whoever loads it says so
             continue

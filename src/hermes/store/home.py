@@ -18,6 +18,7 @@ from hermes.core.errors import ConfigError, ForeignHomeError
 from hermes.store.private_files import write_private
 
 MARKER = ".hermes-home"
+HERMES_AGENT = "hermes-agent"
 APPLICATION = "hermes-gateway"
 SECRET_BYTES = 32
 
@@ -43,6 +44,10 @@ def inspect_home(home: Path) -> HomeState:
     """Say whose the folder is. Reads only: nothing in it changes, not even a time."""
     if marker(home) is not None:
         return HomeState(Whose.OURS)
+    if home.parent.name == "profiles":  # a profile in the home of another program would be a change there
+        above = inspect_home(home.parent.parent)
+        if above.description.startswith(HERMES_AGENT):
+            return above
     try:
         names = {entry.name for entry in os.scandir(home)}
     except FileNotFoundError:
@@ -92,8 +97,8 @@ def make_private_folder(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-_KEPT_OPEN = frozenset({"workspaces", "skills"})
-"""Folders whose content is the person's own: their modes inside are left as they are."""
+_KEPT_OPEN = frozenset({"workspaces", "skills", "profiles"})
+"""Folders whose modes are left as they are: a person's own content, and homes that see to theirs themselves."""
 
 
 def narrow(home: Path) -> None:
@@ -127,7 +132,7 @@ def describe_foreign(home: Path, names: set[str]) -> str:
     found += _platforms(home)
     its_own = {"state.db", "kanban.db", ".update_check", "gateway_state.json"}
     looks_like_hermes_agent = bool(names & its_own) or {"config.yaml", "skills"} <= names
-    who = "hermes-agent" + _version(home) if looks_like_hermes_agent else "another program"
+    who = HERMES_AGENT + _version(home) if looks_like_hermes_agent else "another program"
     if not found:
         shown = sorted(names)[:4]
         found = [", ".join(shown) + (", …" if len(names) > len(shown) else "")]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from hermes.hosting import paths
+from hermes.hosting.profiles import why_no_name
 from hermes.hosting.translation import tr
 
 _CLONE = Path(__file__).resolve().parents[4]
@@ -16,6 +17,12 @@ _INDENT = 3
 
 
 def command_name() -> str:
+    """Spell the command as it is typed here, with the profile that this command was typed for."""
+    name = os.environ.get("HERMES_PROFILE", "")
+    return f"{program()} -p {name}" if name and not why_no_name(name) else program()
+
+
+def program() -> str:
     """``hermes`` when the one on the PATH is ours, else the script of the clone as seen from here."""
     # This installation keeps the command in the clone, or pip put it beside our Python.
     ours = [_CLONE / "scripts" / "hermes", Path(sys.executable).parent / "hermes"]

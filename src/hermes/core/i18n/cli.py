@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hermes.core.i18n.cli_zh import cluster, state, wizard
+from hermes.core.i18n.cli_zh import cluster, profiles, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
 
 SECTIONS: tuple[Mapping[str, str], ...] = (
@@ -24,6 +24,7 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     state.SYSTEM,
     cluster.STATES,
     cluster.CLUSTER,
+    profiles.PROFILES,
     wizard.PROMPTS,
     wizard.MODEL,
     wizard.PLATFORM,

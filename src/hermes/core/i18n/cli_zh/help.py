@@ -7,6 +7,8 @@ COMMANDS = {
     "talk to it": "和它聊天",
     "ask once, print the answer, end (--json: as JSON)": "问一次，打印回答后退出（--json：输出 JSON）",
     "read settings from this file too": "同时读取这个文件里的设置",
+    "do it for this profile: an agent with a home of its own": "用于这个配置档：有自己主目录的助手",
+    "Keep several agents side by side: list, create, show, remove": "并存多个助手：list、create、show、remove",
     "how a command is used": "某个命令的用法",
     "Commands": "命令",
     "Talk to the agent (the same as no command at all)": "和助手聊天（与不带命令相同）",
