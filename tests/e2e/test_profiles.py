@@ -105,7 +105,7 @@ async def test_two_profiles_answer_side_by_side_with_their_own_keys_and_bots(tmp
                 assert (await asyncio.to_thread(health, ports[name]))["status"] == "ok"
             # Named by the option or by the variable, `status` says which one it is.
             told = await machine.hermes("status", HERMES_PROFILE="work")
-            assert "home       ~/.hermes/profiles/work (profile work)" in told.stdout
+            assert "profile    work\n  home       ~/.hermes/profiles/work\n" in told.stdout
             told = await machine.hermes("-p", "play", "gateway", "status")
             assert "profile    play" in told.stdout
             listed = json.loads((await machine.hermes("profile", "list", "--json")).stdout)

@@ -95,8 +95,8 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     from hermes.hosting import banner
 
     counts = overview["counts"]
-    profile = f" (profile {overview['profile']})" if overview["profile"] else ""
-    rows = [f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}{profile}"]
+    rows = [f"profile    {overview['profile']}"] if overview["profile"] else []
+    rows.append(f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}")
     if overview["approvals_mode"] == "off":
         rows.append("approvals  off: the owner's commands run without a question")
     if overview["in_use_by"]:
