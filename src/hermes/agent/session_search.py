@@ -70,6 +70,23 @@ class SessionSearch:
                 break
         return SessionSearchResult(found[:count], is_complete)
 
+    async def search_all(
+        self, query: str, *, person_id: str, count: int, seconds: float
+    ) -> tuple[list[IndexHit], bool]:
+        """Return the best match of each session, and whether the index was up to date within so many seconds.
+
+        For those who see all sessions: whose they are is not looked at. With ``person_id`` only that person's turns.
+        """
+        is_complete = await self._catch_up(self._clock.monotonic() + seconds)
+        best: dict[str, IndexHit] = {}
+        for after in range(0, MAX_HITS, PAGE):
+            hits = await self._run(search_index.find, query, person_id=person_id, limit=PAGE, after=after)
+            for hit in hits:
+                best.setdefault(hit.session_id, hit)
+            if len(best) >= count or len(hits) < PAGE:
+                break
+        return list(best.values())[:count], is_complete
+
     async def read(self, name: str, *, person_id: str, session_id: str, after: int, count: int) -> list[IndexedLine]:
         """Lines of one session, if it is this person's. Empty when there is none that they may read."""
         return await self._db.read(_lines_of, name, person_id, session_id, after, count)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,17 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
         told["troubles"] = [*told["troubles"], *filter(None, (http.trouble, hooks.trouble))]
         return told
 
+    async def dashboard(verb: str, args: Mapping[str, Any], reply: Any) -> Any:
+        from hermes.hosting.control.handlers.dashboard import DashboardVerbs  # loaded when it is asked for
+
+        url = http.url if not http.trouble else ""
+        return await DashboardVerbs(gateway.db, gateway.clock, lambda: gateway.config, lambda: url).mapping()[verb](
+            args, reply
+        )
+
     key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()
-    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, "status": status}
+    of_dashboard = {f"dashboard.{verb}": partial(dashboard, f"dashboard.{verb}") for verb in ("link", "list", "revoke")}
+    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, **of_dashboard, "status": status}
     await stack.enter_async_context(ControlServer(options.home, verbs, options.tools).listening())
     return http
 

@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
     home = home_folder()
     facts = lifecycle.look(home, command_name(), lambda: outside_platforms(load_config(home).config))
     judged = status.judge(facts)
+    if judged.state is status.State.NOT_RUNNING and (code := _remote(home, as_json=args.as_json)) is not None:
+        return code
     is_silent = facts.is_held and facts.snapshot is None
     overview = look(home, can_ask=not is_silent)
     if args.as_json:
@@ -58,6 +60,22 @@ def run(args: argparse.Namespace) -> int:
         shown = {**overview, "config_problems": [one for one in overview["config_problems"] if one not in known]}
         out(as_typed(tr("\n".join([*judged.lines, *screen(shown, has_model=facts.snapshot is not None)]))))
     return judged.exit_code
+
+
+def _remote(home: Path, *, as_json: bool) -> int | None:
+    """Tell of the gateway on another machine that the settings name; None where they name none."""
+    config = load_config(home).config.dashboard
+    if not config.health_url:
+        return None
+    from hermes.cli.support.remote import look as look_at
+
+    found = look_at(config.health_url, config.health_timeout)
+    if as_json:
+        state = "running (remote)" if found.is_running else "not running"
+        out_json({"state": state, "text": found.sentence, "url": found.base, "snapshot": found.told})
+    else:
+        out(as_typed(tr(f"{'✓' if found.is_running else '✗'} {found.sentence}")))
+    return 3 if not found.is_running else 0 if found.told.get("status") == "ok" else 1
 
 
 def look(home: Path, *, can_ask: bool) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Declare the settings of work that nobody writes for: jobs and webhooks."""
+"""Declare the settings of jobs, of webhooks and of the dashboard."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hermes.config.setting import sections, setting
+from hermes.config.setting import sections, setting, web_address
 from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
 
@@ -43,3 +43,21 @@ class WebhooksConfig:
     rate_limit: int = setting(30, "deliveries a minute for each route", low=1, high=100_000)
     max_body_bytes: int = setting(1024 * 1024, "the largest body", low=1024, high=1024**3)
     routes: Mapping[str, WebhookRouteConfig] = sections(WebhookRouteConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardConfig:
+    """The page of the HTTP port. ``health_url`` is of a gateway elsewhere, for commands on a machine without one."""
+
+    enabled: bool = setting(True, "whether the page and its sign-in are served", env="HERMES_DASHBOARD_ENABLED")
+    base_path: str = setting(
+        "", "path under which a reverse proxy shows the gateway, such as `/hermes`", env="HERMES_DASHBOARD_BASE_PATH"
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "addresses or networks of proxies whose X-Forwarded headers count", env="HERMES_TRUSTED_PROXIES"
+    )
+    sign_in_days: float = setting(30.0, "days without use after which a sign-in ends", low=0.01, high=3650)
+    health_url: str = web_address("where a gateway on another machine answers", env="GATEWAY_HEALTH_URL")
+    health_timeout: float = setting(
+        3.0, "seconds to wait for that gateway", env="GATEWAY_HEALTH_TIMEOUT", low=0.1, high=60
+    )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from hermes.config.automation import CronConfig, WebhooksConfig
+from hermes.config.automation import CronConfig, DashboardConfig, WebhooksConfig
 from hermes.config.secrets import secrets_within
 from hermes.config.setting import by_name, nothing, proxy_address, section, sections, setting, web_address
 from hermes.config.values import Kind
@@ -471,6 +471,7 @@ class Config:
     approvals: ApprovalsConfig = section(ApprovalsConfig)
     checkpoints: CheckpointsConfig = section(CheckpointsConfig)
     api: ApiConfig = section(ApiConfig)
+    dashboard: DashboardConfig = section(DashboardConfig)
     skills: SkillsConfig = section(SkillsConfig)
     kanban: KanbanConfig = section(KanbanConfig)
     logs: LogsConfig = section(LogsConfig)

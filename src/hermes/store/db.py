@@ -35,11 +35,17 @@ class Dialect:
     """The function that joins the texts of a group of rows."""
     now: str
     """The database's own clock, in seconds: several nodes have no other clock in common."""
+    find: str
+    """The function that says where a text begins in another, from 1 on; 0 if nowhere."""
 
 
-SQLITE = Dialect("sqlite", "", "group_concat", "((julianday('now') - 2440587.5) * 86400.0)")
+SQLITE = Dialect("sqlite", "", "group_concat", "((julianday('now') - 2440587.5) * 86400.0)", "instr")
 POSTGRES = Dialect(
-    "postgres", "FOR UPDATE SKIP LOCKED", "string_agg", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS FLOAT8)"
+    "postgres",
+    "FOR UPDATE SKIP LOCKED",
+    "string_agg",
+    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS FLOAT8)",
+    "strpos",
 )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
 
@@ -33,7 +33,13 @@ from hermes.servers.api.responses import places, routes
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
 from hermes.servers.app import Handler, RouteAdder, make_app
 
-PUBLIC = frozenset({"/health"})
+if TYPE_CHECKING:
+    from hermes.servers.dashboard.pages import DashboardFiles
+    from hermes.servers.dashboard.sign_in import Dashboard
+
+PUBLIC = frozenset({"/health", "/", "/dashboard", "/dashboard/{id}", "/dashboard/{id}/{id}", "/dashboard/assets/{id}"})
+SIGN_IN = "/api/dashboard/sign-in"
+"""The one change that needs no key: its body holds the proof."""
 PUBLIC_IN_PART = frozenset({"/health/detailed"})
 
 WORK = frozenset(
@@ -50,6 +56,7 @@ WORK = frozenset(
 """What makes the agent work: only these count as concurrent, so that a stop or an approval never waits behind them."""
 
 
+COOKIE = "hermes_dashboard"
 READING = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 
 
@@ -69,6 +76,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         kanban_routes(parts),
         models.routes(parts),
         health.routes(parts),
+        *(_made_once(parts, module, family, addresses) for (module, family), addresses in LATER.items()),
     ]
 
 
@@ -103,6 +111,106 @@ KANBAN_ROUTES = (
     ("GET", "/api/kanban/events", "events"),
     ("GET", "/api/kanban/stats", "stats"),
 )
+
+
+LATER: Mapping[tuple[str, str], Sequence[tuple[str, str, str]]] = {
+    ("watch.overview", "OverviewRoutes"): (("GET", "/api/overview", "show"),),
+}
+"""Families for the dashboard: module and class, and the addresses of its methods."""
+
+
+def _made_once(parts: ApiParts, module: str, family: str, addresses: Sequence[tuple[str, str, str]]) -> RouteAdder:
+    """Routes of a family that the first request imports and makes. What it holds open ends with the server."""
+    made: list[Any] = []
+
+    def later(name: str) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if not made:
+                made.append(getattr(import_module(f"hermes.servers.api.{module}"), family)(parts))
+            answer: web.StreamResponse = await getattr(made[0], name)(request)
+            return answer
+
+        return handle
+
+    async def end(app: web.Application) -> None:
+        for routes_in_use in made:
+            if hasattr(routes_in_use, "end"):
+                await routes_in_use.end(app)
+
+    def add(app: web.Application) -> None:
+        for method, path, name in addresses:
+            app.router.add_route(method, path, later(name))
+        app.on_shutdown.append(end)
+
+    return add
+
+
+DASHBOARD_ROUTES = (
+    ("POST", SIGN_IN, "sign_in"),
+    ("GET", "/api/dashboard/session", "session"),
+    ("POST", "/api/dashboard/sign-out", "sign_out"),
+    ("GET", "/api/dashboard/sign-ins", "listed"),
+    ("DELETE", "/api/dashboard/sign-ins/{sign_in_id}", "revoke"),
+)
+PAGE_ROUTES = (
+    ("GET", "/", "root"),
+    ("GET", "/dashboard", "page"),
+    ("GET", "/dashboard/assets/{name}", "asset"),
+    ("GET", "/dashboard/{page}", "page"),
+    ("GET", "/dashboard/{page}/{rest}", "page"),
+)
+
+
+class LazyDashboard:
+    """The sign-ins and the page: imported by the first request for one, or with a cookie."""
+
+    def __init__(self, parts: ApiParts, keys: ApiKeys) -> None:
+        self._parts = parts
+        self._keys = keys
+
+    @cached_property
+    def sign_ins(self) -> Dashboard:
+        from hermes.servers.dashboard.sign_in import Dashboard
+
+        return Dashboard(self._parts, self._keys)
+
+    @cached_property
+    def pages(self) -> DashboardFiles:
+        from hermes.servers.dashboard.pages import DashboardFiles
+
+        return DashboardFiles(lambda: self._parts.gateway.config)
+
+    def unwrapped(self, request: web.Request) -> web.Request:
+        """Return the request as the client sent it, where it came through a proxy that counts as ours."""
+        trusted = self._parts.gateway.config.dashboard.trusted_proxies
+        if not trusted:
+            return request
+        from hermes.servers.dashboard.proxies import unwrapped
+
+        return unwrapped(request, trusted)
+
+    def below_base(self, request: web.Request) -> web.Request | None:
+        """Return the request without the base path, if it is below it."""
+        base = self._parts.gateway.config.dashboard.base_path
+        if not base:
+            return None
+        from hermes.servers.dashboard.proxies import without_base
+
+        path = without_base(request.rel_url.raw_path, base)
+        return request.clone(rel_url=request.rel_url.with_path(path, encoded=True, keep_query=True)) if path else None
+
+    def routes(self, app: web.Application) -> None:
+        def later(part: str, name: str) -> Handler:
+            async def handle(request: web.Request) -> web.StreamResponse:
+                answer: web.StreamResponse = await getattr(getattr(self, part), name)(request)
+                return answer
+
+            return handle
+
+        for method, path, name in DASHBOARD_ROUTES:
+            app.router.add_route(method, path, later("sign_ins", name))
+        for method, path, name in PAGE_ROUTES:
+            app.router.add_route(method, path, later("pages", name))
 
 
 def _imported_later(parts: ApiParts, addresses: Sequence[tuple[str, str, str]], module: str, family: str) -> RouteAdder:
@@ -176,10 +284,10 @@ def _embeddings(parts: ApiParts) -> RouteAdder:
 
 def make_api(parts: ApiParts, keys: ApiKeys) -> web.Application:
     """The app as it is served."""
-    counts = Metrics(parts)
+    counts, dashboard = Metrics(parts), LazyDashboard(parts, keys)
     app = make_app(
-        [*adders(parts), metrics.routes(counts)],
-        middlewares=[Gate(parts, keys, counts).middleware],
+        [*adders(parts), metrics.routes(counts), dashboard.routes],
+        middlewares=[Gate(parts, keys, counts, dashboard).middleware],
         largest_body=parts.gateway.config.api.max_request_bytes,
     )
     app.on_response_prepare.append(security.add_headers(lambda: parts.gateway.config.api))
@@ -189,10 +297,11 @@ def make_api(parts: ApiParts, keys: ApiKeys) -> web.Application:
 class Gate:
     """What every request passes before its handler: name, page, key, pace and body, in this order."""
 
-    def __init__(self, parts: ApiParts, keys: ApiKeys, counts: Metrics) -> None:
+    def __init__(self, parts: ApiParts, keys: ApiKeys, counts: Metrics, dashboard: LazyDashboard) -> None:
         self._config: Callable[[], ApiConfig] = lambda: parts.gateway.config.api
         self._keys = keys
         self._counts = counts
+        self._dashboard = dashboard
         self._limits = RateLimits(self._config, parts.gateway.clock)
         self._wrong_keys = WrongKeys(parts.gateway.clock)
         self._repeats = Repeats(parts.gateway.db, parts.gateway.clock)
@@ -203,6 +312,9 @@ class Gate:
     def middleware(self) -> Any:
         @web.middleware
         async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if not _path_of(request) and (meant := self._dashboard.below_base(request)) is not None:
+                return await request.app._handle(meant)  # routed anew, and through this gate
+            request = self._dashboard.unwrapped(request)
             with self._counts.request(request) as counting:
                 return counting.saw(await self._passed(request, handler))
 
@@ -217,8 +329,14 @@ class Gate:
         path = _path_of(request)
         if path in PUBLIC:
             return await handler(request)
+        if path == SIGN_IN and request.method == hdrs.METH_POST:
+            await security.read_body(request, self._largest_body)
+            await security.refuse_tools(request, self._tools)
+            return await handler(request)
         token = auth.bearer(request)
         caller = await self._keys.who(token) if token else None
+        if not token and COOKIE in request.headers.get(hdrs.COOKIE, ""):
+            caller = await self._dashboard.sign_ins.caller(request)
         if caller is None:
             if path in PUBLIC_IN_PART and not token:
                 return await handler(request)

@@ -237,9 +237,9 @@ ANSWERS: dict[str, Schema] = {
     },
     "Session": shape(
         "id object=session session_id:text? key platform title message_count:whole created_at:number updated_at:number",
-        "label preview is_busy:flag ended_at:number? end_reason:text? forked_from",
+        "label preview is_busy:flag ended_at:number? end_reason:text? forked_from snippet",
     ),
-    "SessionPage": shape("object=list data:Session[]", "has_more:flag next_cursor:text?"),
+    "SessionPage": shape("object=list data:Session[]", "has_more:flag next_cursor:text? is_complete:flag"),
     "LinePage": shape("object=list data:SessionLine[]", "has_more:flag next_after:whole?"),
     "SessionLine": shape(
         "seq:whole created_at:number role:text? content",
@@ -281,6 +281,11 @@ IN_PATH = {
     "job_id": "of the job (job_…)",
     "conversation_id": "of the conversation (conv_…), or the name that a response gave it",
     "item_id": "of the item",
+    "sign_in_id": "of the sign-in (si_…)",
+    "message_id": "of an event (ev_…), a delivery (ob_…) or a turn (t_…)",
+    "person_id": "of the person",
+    "grant_id": "of the grant",
+    "name": "of the platform",
 }
 
 
@@ -308,6 +313,7 @@ def route(
     says: str = "Done.",
     types: tuple[str, ...] = (JSON_TYPE,),
     links: Schema | None = None,
+    example: Schema | None = None,
     **more: Any,
 ) -> tuple[str, Schema]:
     """``answer`` is a type as in a shape, or ``[name]`` for a list of these."""
@@ -321,7 +327,7 @@ def route(
     in_path = (given("path", name, IN_PATH[name], **_PATH) for name in names)
     told: Schema = {"summary": summary, "responses": responses, "parameters": [*in_path, *parameters], **more}
     if body:
-        content = {JSON_TYPE: {"schema": ref(body.__name__.removesuffix("Body")), "example": EXAMPLES[body]}}
+        content = {JSON_TYPE: {"schema": ref(body.__name__.removesuffix("Body")), "example": example or EXAMPLES[body]}}
         told["requestBody"] = {"required": True, "content": content}
     return address, told
 
@@ -354,6 +360,7 @@ _AFTER_ID = given("query", "after", "the id of the last one that was seen")
 _AFTER = given("query", "after", "the seq of the last one seen", type="integer", minimum=0)
 _CURSOR = given("query", "cursor", "the next_cursor of the page before")
 _KEY = given("query", "key", "only under this session key")
+_QUERY = given("query", "query", "only those with these words in their title or messages, the best match first")
 _OF_SESSION = given("query", "session_id", "only of this session")
 _PLATFORM = given("query", "platform", "only of this platform")
 _BOARD = given("query", "board", "only of this board", pattern="^[a-z0-9-]*$", maxLength=40)
@@ -422,7 +429,7 @@ ROUTES = [
     route("POST /v1/runs/{run_id}/approval", "Answer what it asks", "RunAnswered", (409,), bodies.DecisionBody),
     route("POST /v1/runs/{run_id}/stop", "Stop it", "RunState"),
     route("GET /api/sessions", "Conversations, the newest first", "SessionPage", (400,), None,
-          (_LIMIT, _CURSOR, _KEY, _PLATFORM)),
+          (_LIMIT, _CURSOR, _KEY, _PLATFORM, _QUERY)),
     route("GET /api/sessions/{id}", "One conversation", "Session"),
     route("PATCH /api/sessions/{id}", "Give it a title", "Session", (), bodies.SessionChangeBody),
     route("DELETE /api/sessions/{id}", "Delete it for good", "Deleted", (409,)),
@@ -468,17 +475,19 @@ def page() -> bytes:
 
 
 def document() -> Schema:
+    from hermes.servers.api.manage import openapi as manage  # it uses what stands above
+
     needed = [bodies.FunctionBody, bodies.SchemaBody, bodies.FunctionCallBody, bodies.FunctionCallOutputBody]
     needed += [bodies.McpCallBody, bodies.McpApprovalResponseBody]
     (message, *_), declared = msgspec.json.schema_components(
-        [bodies.MessageBody, *EXAMPLES, *needed], ref_template=bodies.SCHEMAS + "{name}"
+        [bodies.MessageBody, *EXAMPLES, *needed, *manage.BODIES], ref_template=bodies.SCHEMAS + "{name}"
     )
     message["description"] = (
         "A last one of the assistant is the beginning of the answer. Every result has to follow its call."
     )
     requests = orjson.loads(orjson.dumps({"Message": message, **declared}).replace(b'Body"', b'"'))
     paths: Schema = {}
-    for address, told in ROUTES:
+    for address, told in (*ROUTES, *manage.ROUTES):
         method, path = address.split(" ")
         paths.setdefault(path, {})[method.lower()] = told
     return {
@@ -492,7 +501,7 @@ def document() -> Schema:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {**requests, **FORMS, **ANSWERS},
+            "schemas": {**requests, **FORMS, **ANSWERS, **manage.ANSWERS},
             "responses": {
                 name: {"description": says, "content": {JSON_TYPE: {"schema": ref("Error")}}, **HEADERS.get(status, {})}
                 for status, (name, says) in ERRORS.items()

@@ -8,9 +8,11 @@ appear to them from nowhere. Fork it, and go on with the copy.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -34,15 +36,22 @@ from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_s
 from hermes.servers.api.transcripts import check_answers, message_to_dict
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM
-from hermes.store import codec, inbox
+from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session, SessionFilter, TranscriptLine
 
+if TYPE_CHECKING:
+    from hermes.store.sqlite.search_index import IndexHit
+
 log = logging.getLogger(__name__)
 
 PREVIEW = 80
+LONGEST_SNIPPET = 300
+MAX_WORDS = 20
+SEARCH_SECONDS = 0.5
+"""How long a search waits for its index; what was said since then is found by the next one."""
 FIRST_LINES = 5
 PAGE = 50
 LARGEST_PAGE = 200
@@ -114,6 +123,8 @@ class SessionRoutes:
         """The newest first. ``next_cursor`` asks for the page after this one."""
         limit = _number(request, "limit", PAGE, most=LARGEST_PAGE)
         key, platform, cursor = (storable(request.query.get(name, "")) for name in ("key", "platform", "cursor"))
+        if query := storable(request.query.get("query", "")).strip():
+            return await self._found(query, request[CALLER], limit)
         wanted = _wanted(key, platform, request[CALLER])
         found = await self._db.read(_page, wanted, before=_cursor(cursor), limit=limit + 1)
         shown, more = found[:limit], len(found) > limit
@@ -121,6 +132,17 @@ class SessionRoutes:
         return json_response(
             {"object": "list", "data": [one.to_dict() for one in shown], "has_more": more, "next_cursor": following}
         )
+
+    async def _found(self, query: str, caller: Caller, limit: int) -> web.Response:
+        """Sessions whose titles or messages hold these words, the best match first; each once."""
+        from hermes.agent.session_search import SessionSearch  # few search: a start does not import it
+
+        search = SessionSearch(self._db, self._gateway.home, self._gateway.clock)
+        person = await self._db.read(people.find, PLATFORM, caller.sender_id)
+        whose = "" if caller.sees_all else person.id if person is not None else "-"
+        hits, is_complete = await search.search_all(query, person_id=whose, count=limit, seconds=SEARCH_SECONDS)
+        found = await self._db.read(_matches, query.split(), hits, caller, limit)
+        return json_response({"object": "list", "data": found, "has_more": False, "is_complete": is_complete})
 
     async def read(self, request: web.Request) -> web.Response:
         return json_response((await self._find(request)).to_dict())
@@ -316,6 +338,19 @@ def _assistant_message(text: str, run: Run) -> ChatMessage:
 
 def _page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int) -> list[SessionSummary]:
     return [_summarize(tx, session) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
+
+
+def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Caller, limit: int) -> list[Json]:
+    """Titles first. What this caller may not see is left out."""
+    ending = "" if caller.sees_all else f":p={quote(caller.person)}"
+    named = transcripts.with_title(tx, words[:MAX_WORDS], ending, limit=limit)
+    snippets = {hit.session_id: hit.snippet for hit in hits}
+    others = (transcripts.get(tx, name) for name in snippets if all(name != one.id for one in named))
+    shown = [one for one in (*named, *others) if one is not None and _sees(caller, one)][:limit]
+    return [
+        {**_summarize(tx, one).to_dict(), "snippet": one_line(snippets.get(one.id, ""), LONGEST_SNIPPET)}
+        for one in shown
+    ]
 
 
 def _find(tx: Tx, name: str, caller: Caller) -> SessionSummary | None:

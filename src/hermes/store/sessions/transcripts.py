@@ -357,6 +357,23 @@ def page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int
     )
 
 
+def with_title(tx: Tx, words: Sequence[str], ending: str, *, limit: int) -> list[Session]:
+    """The newest whose title holds every word, whatever their case; with ``ending`` only keys that end so."""
+    given = {f"word{number}": word.lower() for number, word in enumerate(words)}
+    held = " AND ".join(f"{tx.dialect.find}(lower(title), :{name}) > 0" for name in given) or "1 = 0"
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM sessions
+        WHERE title <> '' AND {held} AND (:ending = '' OR substr(key, length(key) - length(:ending) + 1) = :ending)
+        ORDER BY updated_at DESC, id DESC LIMIT :limit
+        """,  # noqa: S608
+        Session,
+        ending=ending,
+        limit=limit,
+        **given,
+    )
+
+
 def fork(tx: Tx, source_id: str, session_id: str, key: str, *, title: str, up_to: int, now: float) -> int:
     """Copy a transcript up to a line into a new session under a key of its own, and say how many lines that was."""
     tx.run(

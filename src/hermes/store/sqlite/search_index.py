@@ -148,11 +148,11 @@ def forget(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
 
 
 def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, after: int = 0) -> list[IndexHit]:
-    """Lines of this person's turns that hold every word of the query, the best match first."""
+    """Lines of this person's turns that hold every word of the query, the best match first; '' for everybody's."""
     words = query.split()
     indexed = [word for word in words if len(word) >= MIN_INDEXED_CHARS]
     others = [word for word in words if len(word) < MIN_INDEXED_CHARS]
-    conditions, values = ["person_id = ?"], [person_id]
+    conditions, values = ["(person_id = ? OR ? = '')"], [person_id, person_id]
     if indexed:
         conditions.append("lines MATCH ?")
         values.append(" AND ".join('"' + word.replace('"', '""') + '"' for word in indexed))
