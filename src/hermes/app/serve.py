@@ -26,7 +26,7 @@ from hermes.core.lane import DOORS
 from hermes.hosting import banner, loop_lag, paths, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
-from hermes.hosting.control.server import ControlServer
+from hermes.hosting.control.server import ControlServer, Handler
 from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.terminal import out
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
@@ -206,7 +206,9 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
         )
 
     key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()
-    of_dashboard = {f"dashboard.{verb}": partial(dashboard, f"dashboard.{verb}") for verb in ("link", "list", "revoke")}
+    of_dashboard: dict[str, Handler] = {
+        name: partial(dashboard, name) for name in ("dashboard.link", "dashboard.list", "dashboard.revoke")
+    }
     verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, **of_dashboard, "status": status}
     await stack.enter_async_context(ControlServer(options.home, verbs, options.tools).listening())
     return http

@@ -136,5 +136,3 @@ def _remote(home: Path) -> int | None:
     say(found.sentence)
     say(f"Open {found.base}/dashboard/ and sign in with an API key of that gateway.")
     return 0
-
-

@@ -230,7 +230,7 @@ async def test_the_page_is_the_same_everywhere_below_its_address_and_allows_noth
 
 
 async def test_a_proxy_may_show_the_gateway_under_a_path_and_by_https(start: Start) -> None:
-    environ = {
+    environ: dict[str, Any] = {
         "HERMES_DASHBOARD_BASE_PATH": "/hermes",
         "HERMES_TRUSTED_PROXIES": "127.0.0.1",
         "API_SERVER_ALLOWED_HOSTS": "box.example.ts.net",

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hermes.core.i18n.cli_zh import cluster, profiles, state, wizard
+from hermes.core.i18n.cli_zh import cluster, dashboard, profiles, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
 
 SECTIONS: tuple[Mapping[str, str], ...] = (
@@ -25,6 +25,8 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     cluster.STATES,
     cluster.CLUSTER,
     profiles.PROFILES,
+    dashboard.HELP,
+    dashboard.SENTENCES,
     wizard.PROMPTS,
     wizard.MODEL,
     wizard.PLATFORM,

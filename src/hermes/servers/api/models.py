@@ -115,7 +115,7 @@ class _Small:
 
 def _contract() -> bytes:
     """Built by the first request for it, beside the loop: a start needs none of it, and it takes a while."""
-    from hermes.servers.api.openapi import page
+    from hermes.servers.api.manage.openapi import page
 
     return page()
 

@@ -6,7 +6,8 @@ Imported by the first request for it. A golden file guards the contract, and a f
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -469,25 +470,23 @@ ROUTES = [
 # fmt: on
 
 
-@lru_cache(maxsize=1)
-def page() -> bytes:
-    return orjson.dumps(document())
-
-
-def document() -> Schema:
-    from hermes.servers.api.manage import openapi as manage  # it uses what stands above
-
+def document(
+    routes: Sequence[tuple[str, Schema]] = (),
+    answers: Mapping[str, Schema] = MappingProxyType({}),
+    more_bodies: Sequence[type[msgspec.Struct]] = (),
+) -> Schema:
+    """Return the contract with further routes, their answers and their bodies."""
     needed = [bodies.FunctionBody, bodies.SchemaBody, bodies.FunctionCallBody, bodies.FunctionCallOutputBody]
     needed += [bodies.McpCallBody, bodies.McpApprovalResponseBody]
     (message, *_), declared = msgspec.json.schema_components(
-        [bodies.MessageBody, *EXAMPLES, *needed, *manage.BODIES], ref_template=bodies.SCHEMAS + "{name}"
+        [bodies.MessageBody, *EXAMPLES, *needed, *more_bodies], ref_template=bodies.SCHEMAS + "{name}"
     )
     message["description"] = (
         "A last one of the assistant is the beginning of the answer. Every result has to follow its call."
     )
     requests = orjson.loads(orjson.dumps({"Message": message, **declared}).replace(b'Body"', b'"'))
     paths: Schema = {}
-    for address, told in (*ROUTES, *manage.ROUTES):
+    for address, told in (*ROUTES, *routes):
         method, path = address.split(" ")
         paths.setdefault(path, {})[method.lower()] = told
     return {
@@ -501,7 +500,7 @@ def document() -> Schema:
         "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {**requests, **FORMS, **ANSWERS, **manage.ANSWERS},
+            "schemas": {**requests, **FORMS, **ANSWERS, **answers},
             "responses": {
                 name: {"description": says, "content": {JSON_TYPE: {"schema": ref("Error")}}, **HEADERS.get(status, {})}
                 for status, (name, says) in ERRORS.items()

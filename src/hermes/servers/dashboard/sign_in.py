@@ -130,7 +130,7 @@ class Dashboard:
         caller = await self._caller_of(made)
         if caller is None:
             raise signed_out()  # the key was revoked this moment
-        log.info("Dashboard signed in", extra={"sign_in": made.id, "name": caller.name, "address": made.address})
+        log.info("Dashboard signed in", extra={"sign_in": made.id, "key": caller.name, "address": made.address})
         request[CALLER], request[SIGN_IN] = caller, made
         response = json_response(await self._session(request, token))
         self._set_cookie(request, response, token, int(self._seconds))

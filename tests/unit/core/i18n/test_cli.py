@@ -99,6 +99,8 @@ def printing() -> Iterator[Path]:
         "platforms/*/config.py",
         "services/adapters/*.py",
         "services/cluster/*.py",
+        "servers/api/watch/*.py",
+        "servers/api/manage/*.py",
         "store/home*.py",
     ):
         yield from SOURCE.glob(pattern)

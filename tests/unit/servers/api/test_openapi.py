@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes.servers.api.openapi import document
+from hermes.servers.api.manage.openapi import document
 
 GOLDEN = Path(__file__).with_name("openapi.golden.json")
 REWRITE = "HERMES_TEST_REWRITE_GOLDEN"

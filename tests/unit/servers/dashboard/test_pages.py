@@ -21,9 +21,7 @@ from hermes.servers.dashboard.pages import DashboardFiles
 async def url(tmp_path: Path) -> AsyncIterator[str]:
     built = tmp_path / "built"
     (built / "assets").mkdir(parents=True)
-    (built / "index.html").write_text(
-        '<meta name="base" content=""><script src="/dashboard/assets/a.js"></script>'
-    )
+    (built / "index.html").write_text('<meta name="base" content=""><script src="/dashboard/assets/a.js"></script>')
     (built / "assets" / "a.js").write_text("let plain")
     (built / "assets" / "a.js.br").write_bytes(b"packed")
     (built / "manifest.webmanifest").write_text("{}")
@@ -62,7 +60,6 @@ async def test_the_page_knows_the_base_path(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["..%2fsecret.txt", "assets/..%2f..%2fsecret.txt", ".env", "assets/.a.js", "a%00.js"])
 async def test_no_name_leads_out_of_the_folder(url: str, name: str) -> None:
-    async with aiohttp.ClientSession() as http:
-        async with http.get(f"{url}/dashboard/{name}", allow_redirects=False) as answer:
-            assert "tulips" not in await answer.text()
-            assert answer.status in (200, 404)
+    async with aiohttp.ClientSession() as http, http.get(f"{url}/dashboard/{name}", allow_redirects=False) as answer:
+        assert "tulips" not in await answer.text()
+        assert answer.status in (200, 404)

@@ -40,7 +40,7 @@ class DashboardVerbs:
             raise GatewayError("The HTTP port is closed, and the dashboard with it. Look: hermes status")
         code = secrets.token_urlsafe(24)
         await self._db.write(sign_ins.add_code, hash_of(code), now=self._clock.now(), seconds=CODE_SECONDS)
-        host, _, port = url.removeprefix("http://").rpartition(":")
+        host, port = url.removeprefix("http://").rsplit(":", 1)
         base = f"/{bare}" if (bare := config.dashboard.base_path.strip().strip("/")) else ""
         return {
             "url": f"http://{_reachable(host)}:{port}{base}/dashboard/#sign-in={code}",

@@ -1,7 +1,12 @@
-"""The part of `GET /openapi.json` that describes the routes behind the dashboard."""
+"""`GET /openapi.json` as it is served: the contract of the API, and the routes behind the dashboard."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import orjson
+
+from hermes.servers.api import openapi
 from hermes.servers.api.manage import bodies
 from hermes.servers.api.openapi import Schema, given, route, shape
 
@@ -47,3 +52,12 @@ ROUTES = [
 ]
 # fmt: on
 BODIES = (bodies.SignInBody,)
+
+
+@lru_cache(maxsize=1)
+def page() -> bytes:
+    return orjson.dumps(document())
+
+
+def document() -> Schema:
+    return openapi.document(ROUTES, ANSWERS, BODIES)

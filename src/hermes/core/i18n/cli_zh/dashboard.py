@@ -1,0 +1,53 @@
+"""The dashboard: help and sentences of ``hermes dashboard``, and a gateway on another machine."""
+
+from __future__ import annotations
+
+HELP = {
+    "Open the dashboard in a browser; list and end its sign-ins": "在浏览器中打开控制台；列出和结束登录",
+    "open the dashboard in a browser (the default)": "在浏览器中打开控制台（默认）",
+    "list the sign-ins that count": "列出有效的登录",
+    "end a sign-in": "结束一个登录",
+    "print the link, and open no browser": "只打印链接，不打开浏览器",
+    "print the link alone, and open no browser": "只输出链接本身，不打开浏览器",
+    "id of the sign-in, or `all`": "登录的编号，或 `all`（全部）",
+    "open the browser, signed in; the link works once, for 5 minutes": "打开浏览器并登录；链接只能用一次，5 分钟内有效",
+    "only print the link": "只打印链接",
+    "print the link alone, also into a pipe": "只输出链接本身，也可用于管道",
+    "who is signed in, from where, since when": "谁已登录、从哪里、从何时起",
+    "end a sign-in; `all` ends every one": "结束一个登录；`all` 结束全部登录",
+}
+
+SENTENCES = {
+    "✓ The dashboard is open in your browser.": "✓ 控制台已在浏览器中打开。",
+    "The dashboard is open in your browser.": "控制台已在浏览器中打开。",
+    "The link is shown on a terminal only. For a pipe: {}": "链接只显示在终端上。用于管道：{}",
+    "Open this link in a browser. It works once, for 5 minutes:": "请在浏览器中打开此链接。只能用一次，5 分钟内有效：",
+    "From another machine, type this there first, and keep it open:": "在另一台机器上：先在那里输入这行，并保持打开：",
+    "Nobody is signed in. Sign in: {}": "没有人登录。登录：{}",
+    "Ended: {}.": "已结束：{}。",
+    "{} sign-ins": "{} 个登录",
+    "1 sign-in": "1 个登录",
+    "signed in by": "登录方式",
+    "last seen": "最近使用",
+    "address": "地址",
+    "The dashboard is switched off. Switch it on: {}": "控制台已关闭。打开：{}",
+    "The HTTP port is closed, and the dashboard with it. Look: {}": "HTTP 端口已关闭，控制台也随之关闭。查看：{}",
+    "There is no sign-in {}. Look: {}": "没有登录 {}。查看：{}",
+    "Running (remote): {}": "运行中（远程）：{}",
+    "Running (remote), degraded: {}": "运行中（远程），状态不佳：{}",
+    "The gateway at {} answers {}.": "{} 的网关回答 {}。",
+    "The gateway at {} does not answer: {}.": "{} 的网关没有回答：{}。",
+    "What answers at {} is no gateway.": "{} 上回答的不是网关。",
+    "Check GATEWAY_HEALTH_URL: {}": "请检查 GATEWAY_HEALTH_URL：{}",
+    "Open {}/dashboard/ and sign in with an API key of that gateway.": "打开 {}/dashboard/，用那个网关的 API 密钥登录。",
+    "Something needs the owner's attention.": "有问题需要所有者处理。",
+    "Connected": "已连接",
+    "Connecting": "正在连接",
+    "Connected on another node": "已在另一个节点上连接",
+    "Switched off": "已关闭",
+    "Paused": "已暂停",
+    "Used by another process": "被另一个进程占用",
+    "Keeps failing": "一直失败",
+    "Has gone silent": "没有动静",
+    "Not set up completely": "设置不完整",
+}
