@@ -39,7 +39,7 @@ SENTENCES = {
     "The gateway at {} does not answer: {}.": "{} 的网关没有回答：{}。",
     "What answers at {} is no gateway.": "{} 上回答的不是网关。",
     "Check GATEWAY_HEALTH_URL: {}": "请检查 GATEWAY_HEALTH_URL：{}",
-    "Open {}/dashboard/ and sign in with an API key of that gateway.": "打开 {}/dashboard/，用那个网关的 API 密钥登录。",
+    "Open {}/dashboard/ and sign in with an API key of that gateway.": "打开 {}/dashboard/，用该网关的 API 密钥登录。",
     "Something needs the owner's attention.": "有问题需要所有者处理。",
     "Connected": "已连接",
     "Connecting": "正在连接",
