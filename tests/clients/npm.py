@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 VENV = Path(__file__).parents[2] / ".venv"
+SCRIPTS = Path(__file__).with_name("node")
 INSTALL_SECONDS = 120.0
 
 
@@ -35,11 +36,11 @@ async def installed(*packages: str) -> Path:
     return kept
 
 
-async def run_script(script: Path, folder: Path, environ: dict[str, str], seconds: float) -> str:
+async def run_script(script: str, folder: Path, environ: dict[str, str], seconds: float) -> str:
     """Run a script beside the packages of a folder and return what it printed."""
-    placed = folder / script.name  # an import is looked up beside the file that asks for it
-    await asyncio.to_thread(shutil.copy, script, placed)
-    code, words = await run(["node", str(placed)], folder, environ, seconds)
+    for name in (script, "scenarios.mjs"):  # an import is looked up beside the file that asks for it
+        await asyncio.to_thread(shutil.copy, SCRIPTS / name, folder / name)
+    code, words = await run(["node", str(folder / script)], folder, environ, seconds)
     assert code == 0, words
     return words
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -20,8 +21,8 @@ async def ask(text: str, **more: Any) -> str:
     return (await model(**more).ainvoke(text)).text
 
 
-async def stream() -> str:
-    return "".join([piece.text async for piece in model(use_responses_api=True).astream("deploy stream")])
+async def stream(text: str, **more: Any) -> str:
+    return "".join([piece.text async for piece in model(**more).astream(text)])
 
 
 async def loop(text: str, **more: Any) -> str:
@@ -44,26 +45,35 @@ async def approval(text: str, **more: Any) -> str:
     return str(again.text)
 
 
-async def stop() -> int:
+async def stop(text: str) -> int:
     seen = 0
-    async for _ in model().astream("slow chat"):
+    async for _ in model().astream(text):
         seen += 1
         if seen == STOP_AFTER:
             break
     return seen
 
 
+def responses(scenario: Any) -> Any:
+    return partial(scenario, use_responses_api=True)
+
+
 main(
-    chat=lambda: ask("hello"),
-    response=lambda: ask("hello", use_responses_api=True),
-    stream=stream,
-    own_tools=lambda: loop("weather", use_responses_api=True),
-    gateway_tool=lambda: ask("deploy response", use_responses_api=True),
-    both=lambda: loop("both response", use_responses_api=True),
-    both_chat=lambda: loop("both chat"),
-    approval=lambda: approval("danger response", use_responses_api=True),
-    approval_chat=lambda: approval("danger chat"),
-    retry=lambda: ask("broken chat"),
-    retry_response=lambda: ask("broken response", use_responses_api=True),
-    stop=stop,
+    {
+        "chat": ask,
+        "chat responses": responses(ask),
+        "stream": stream,
+        "stream responses": responses(stream),
+        "own_tools": loop,
+        "own_tools responses": responses(loop),
+        "gateway_tool": ask,
+        "gateway_tool responses": responses(ask),
+        "both": loop,
+        "both responses": responses(loop),
+        "approval": approval,
+        "approval responses": responses(approval),
+        "retry": ask,
+        "retry responses": responses(ask),
+        "stop": stop,
+    }
 )

@@ -22,8 +22,8 @@ async def ask(text: str, **more: Any) -> str:
     return str((await call([{"role": "user", "content": text}], **more)).choices[0].message.content)
 
 
-async def stream() -> str:
-    pieces = await call([{"role": "user", "content": "deploy stream"}], stream=True)
+async def stream(text: str) -> str:
+    pieces = await call([{"role": "user", "content": text}], stream=True)
     return "".join([piece.choices[0].delta.content or "" async for piece in pieces])
 
 
@@ -39,23 +39,21 @@ async def loop(text: str) -> str:
     return "no end"
 
 
-async def approval() -> str:
-    question = await ask("danger chat")
-    talk = [("user", "danger chat"), ("assistant", question), ("user", f"/approve {code_in(question)}")]
-    messages = [{"role": role, "content": text} for role, text in talk]
+async def approval(text: str) -> str:
+    question = await ask(text)
+    talk = [("user", text), ("assistant", question), ("user", f"/approve {code_in(question)}")]
+    messages = [{"role": role, "content": words} for role, words in talk]
     return str((await call(messages)).choices[0].message.content)
 
 
-async def response() -> str:
-    answer = await litellm.aresponses(
-        model=f"openai/{MODEL}", api_base=BASE_URL, api_key=KEY, input="deploy response", timeout=60
-    )
+async def response(text: str) -> str:
+    answer = await litellm.aresponses(model=f"openai/{MODEL}", api_base=BASE_URL, api_key=KEY, input=text, timeout=60)
     return str(answer.output_text)
 
 
-async def stop() -> int:
+async def stop(text: str) -> int:
     seen = 0
-    pieces = await call([{"role": "user", "content": "slow chat"}], stream=True)
+    pieces = await call([{"role": "user", "content": text}], stream=True)
     async for _ in pieces:
         seen += 1
         if seen == STOP_AFTER:
@@ -65,13 +63,16 @@ async def stop() -> int:
 
 
 main(
-    chat=lambda: ask("hello"),
-    stream=stream,
-    own_tools=lambda: loop("weather"),
-    gateway_tool=lambda: ask("deploy chat"),
-    both=lambda: loop("both chat"),
-    approval=approval,
-    retry=lambda: ask("broken chat", num_retries=2),
-    response=response,
-    stop=stop,
+    {
+        "chat": ask,
+        "chat responses": response,
+        "stream": stream,
+        "own_tools": loop,
+        "gateway_tool": ask,
+        "gateway_tool responses": response,
+        "both": loop,
+        "approval": approval,
+        "retry": lambda text: ask(text, num_retries=2),
+        "stop": stop,
+    }
 )

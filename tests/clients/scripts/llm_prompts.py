@@ -14,23 +14,23 @@ def ask(text: str, **more: object) -> str:
     return model.prompt(text, key=KEY, **more).text()
 
 
-def stream() -> str:
-    return "".join(model.prompt("deploy stream", key=KEY, stream=True))
+def stream(text: str) -> str:
+    return "".join(model.prompt(text, key=KEY, stream=True))
 
 
 def chain(text: str) -> str:
     return model.chain(text, key=KEY, tools=[llm.Tool.function(get_weather)]).text()
 
 
-def approval() -> str:
+def approval(text: str) -> str:
     talk = model.conversation()
-    question = talk.prompt("danger chat", key=KEY).text()
+    question = talk.prompt(text, key=KEY).text()
     return talk.prompt(f"/approve {code_in(question)}", key=KEY).text()
 
 
-def stop() -> int:
+def stop(text: str) -> int:
     seen = 0
-    for _ in model.prompt("slow chat", key=KEY, stream=True):
+    for _ in model.prompt(text, key=KEY, stream=True):
         seen += 1
         if seen == STOP_AFTER:
             break
@@ -38,12 +38,14 @@ def stop() -> int:
 
 
 main(
-    chat=lambda: ask("hello", stream=False),
-    stream=stream,
-    own_tools=lambda: chain("weather"),
-    gateway_tool=lambda: ask("deploy chat"),
-    both=lambda: chain("both chat"),
-    approval=approval,
-    retry=lambda: ask("broken chat", stream=False),
-    stop=stop,
+    {
+        "chat": lambda text: ask(text, stream=False),
+        "stream": stream,
+        "own_tools": chain,
+        "gateway_tool": ask,
+        "both": chain,
+        "approval": approval,
+        "retry": lambda text: ask(text, stream=False),
+        "stop": stop,
+    }
 )

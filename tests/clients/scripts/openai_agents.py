@@ -18,12 +18,12 @@ def agent(*tools: Any, **settings: Any) -> Agent[Any]:
     return Agent(name="Assistant", model=model, tools=list(tools), model_settings=ModelSettings(**settings))
 
 
-async def chat() -> str:
-    return str((await Runner.run(agent(), "hello")).final_output)
+async def ask(text: str, *tools: Any, **settings: Any) -> str:
+    return str((await Runner.run(agent(*tools, **settings), text)).final_output)
 
 
-async def stream() -> str:
-    running = Runner.run_streamed(agent(), "deploy agents")
+async def stream(text: str) -> str:
+    running = Runner.run_streamed(agent(), text)
     words = []
     async for event in running.stream_events():
         if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
@@ -31,24 +31,8 @@ async def stream() -> str:
     return "".join(words)
 
 
-async def own_tools() -> str:
-    return str((await Runner.run(agent(weather), "weather")).final_output)
-
-
-async def gateway_tool() -> str:
-    return str((await Runner.run(agent(weather), "deploy agents too")).final_output)
-
-
-async def both() -> str:
-    return str((await Runner.run(agent(weather), "both agents")).final_output)
-
-
-async def both_unstored() -> str:
-    return str((await Runner.run(agent(weather, store=False), "both unstored")).final_output)
-
-
-async def approval() -> str:
-    """With the gateway declared as an MCP server: the SDK asks a function of ours."""
+async def approval(text: str) -> str:
+    """With the gateway declared as an MCP server, the SDK calls a function of the program."""
     asked = []
 
     def decide(request: Any) -> Any:
@@ -56,24 +40,19 @@ async def approval() -> str:
         return {"approve": True}
 
     config: Any = {"type": "mcp", "server_label": "hermes", "server_url": BASE_URL, "require_approval": "always"}
-    hermes = HostedMCPTool(tool_config=config, on_approval_request=decide)
-    done = await Runner.run(agent(hermes), "danger agents")
-    return f"{asked} {done.final_output}"
+    done = await ask(text, HostedMCPTool(tool_config=config, on_approval_request=decide))
+    return done if asked == ["danger"] else f"{asked} {done}"
 
 
-async def approval_typed() -> str:
-    """Without: the question is the answer, and is answered in the next message."""
-    first = await Runner.run(agent(), "danger typed")
+async def approval_typed(text: str) -> str:
+    """Without that, the question is the answer, and the next message answers it."""
+    first = await Runner.run(agent(), text)
     answer: Any = [*first.to_input_list(), {"role": "user", "content": f"/approve {code_in(str(first.final_output))}"}]
     return str((await Runner.run(agent(), answer)).final_output)
 
 
-async def retry() -> str:
-    return str((await Runner.run(agent(weather), "broken agents")).final_output)
-
-
-async def stop() -> int:
-    running = Runner.run_streamed(agent(), "slow agents")
+async def stop(text: str) -> int:
+    running = Runner.run_streamed(agent(), text)
     seen = 0
     async for _ in running.stream_events():
         seen += 1
@@ -84,14 +63,16 @@ async def stop() -> int:
 
 
 main(
-    chat=chat,
-    stream=stream,
-    own_tools=own_tools,
-    gateway_tool=gateway_tool,
-    both=both,
-    both_unstored=both_unstored,
-    approval=approval,
-    approval_typed=approval_typed,
-    retry=retry,
-    stop=stop,
+    {
+        "chat": ask,
+        "stream": stream,
+        "own_tools": lambda text: ask(text, weather),
+        "gateway_tool": lambda text: ask(text, weather),
+        "both": lambda text: ask(text, weather),
+        "both unstored": lambda text: ask(text, weather, store=False),
+        "approval": approval,
+        "approval typed": approval_typed,
+        "retry": lambda text: ask(text, weather),
+        "stop stored": stop,
+    }
 )

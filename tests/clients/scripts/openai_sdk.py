@@ -1,4 +1,4 @@
-"""The official `openai` package, with its ordinary retries."""
+"""The official `openai` package on both APIs, with its ordinary retries."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ TOOL: dict[str, Any] = {"type": "function", "function": {"name": "get_weather", 
 FLAT: dict[str, Any] = {"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": False}
 
 
+async def create(messages: list[Any], **more: Any) -> Any:
+    return await client.chat.completions.create(model=MODEL, messages=messages, **more)
+
+
 async def ask(text: str, **more: Any) -> Any:
-    return await client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": text}], **more)
+    return await create([{"role": "user", "content": text}], **more)
 
 
-async def chat() -> str:
-    return (await ask("hello")).choices[0].message.content
+async def answer(text: str) -> str:
+    return str((await ask(text)).choices[0].message.content)
 
 
-async def stream() -> str:
-    return "".join([chunk.choices[0].delta.content or "" async for chunk in await ask("hello", stream=True)])
+async def stream(text: str) -> str:
+    return "".join([chunk.choices[0].delta.content or "" async for chunk in await ask(text, stream=True)])
 
 
 async def loop(text: str) -> str:
     messages: list[Any] = [{"role": "user", "content": text}]
     for _ in range(4):
-        answer = await client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL])
-        message = answer.choices[0].message
+        message = (await create(messages, tools=[TOOL])).choices[0].message
         if not message.tool_calls:
             return str(message.content)
         messages.append(message)
@@ -38,36 +41,16 @@ async def loop(text: str) -> str:
     return "no end"
 
 
-async def own_tools() -> str:
-    return await loop("weather")
+async def approval(text: str) -> str:
+    question = await answer(text)
+    talk = [("user", text), ("assistant", question), ("user", f"/approve {code_in(question)}")]
+    again = await create([{"role": role, "content": words} for role, words in talk])
+    return str(again.choices[0].message.content)
 
 
-async def gateway_tool() -> str:
-    return (await ask("deploy chat")).choices[0].message.content
-
-
-async def both() -> str:
-    return await loop("both chat")
-
-
-async def approval() -> str:
-    question = (await ask("danger chat")).choices[0].message.content
-    talk: list[Any] = [
-        {"role": "user", "content": "danger chat"},
-        {"role": "assistant", "content": question},
-        {"role": "user", "content": f"/approve {code_in(question)}"},
-    ]
-    answer = await client.chat.completions.create(model=MODEL, messages=talk)
-    return str(answer.choices[0].message.content)
-
-
-async def retry() -> str:
-    return (await ask("broken chat")).choices[0].message.content
-
-
-async def stop() -> int:
+async def stop(text: str) -> int:
     seen = 0
-    async with await ask("slow chat", stream=True) as chunks:
+    async with await ask(text, stream=True) as chunks:
         async for _ in chunks:
             seen += 1
             if seen == STOP_AFTER:
@@ -78,52 +61,73 @@ async def stop() -> int:
 # /v1/responses
 
 
-async def response() -> str:
-    return (await client.responses.create(model=MODEL, input="hello")).output_text
+async def respond(given: Any, **more: Any) -> Any:
+    return await client.responses.create(model=MODEL, input=given, **more)
 
 
-async def response_stream() -> str:
-    async with client.responses.stream(model=MODEL, input="deploy stream") as events:
+async def respond_text(text: str) -> str:
+    return str((await respond(text)).output_text)
+
+
+async def response_stream(text: str) -> str:
+    async with client.responses.stream(model=MODEL, input=text) as events:
         async for _ in events:
             pass
         return (await events.get_final_response()).output_text
 
 
-async def response_tools() -> str:
-    first = await client.responses.create(model=MODEL, input="both response", tools=[FLAT])
-    outputs: list[Any] = [
-        {"type": "function_call_output", "call_id": item.call_id, "output": get_weather(item.arguments)}
-        for item in first.output
-        if item.type == "function_call"
-    ]
-    more = await client.responses.create(model=MODEL, input=outputs, previous_response_id=first.id, tools=[FLAT])
-    return f"{[item.type for item in first.output]} {more.output_text}"
+async def response_loop(text: str) -> str:
+    answer = await respond(text, tools=[FLAT])
+    for _ in range(4):
+        outputs = [
+            {"type": "function_call_output", "call_id": item.call_id, "output": get_weather(item.arguments)}
+            for item in answer.output
+            if item.type == "function_call"
+        ]
+        if not outputs:
+            return str(answer.output_text)
+        answer = await respond(outputs, previous_response_id=answer.id, tools=[FLAT])
+    return "no end"
 
 
-async def response_approval() -> str:
-    first = await client.responses.create(model=MODEL, input="danger response")
+async def response_approval(text: str) -> str:
+    first = await respond(text)
     [asked] = [item for item in first.output if item.type == "mcp_approval_request"]
-    answer: Any = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": True}
-    more = await client.responses.create(model=MODEL, input=[answer], previous_response_id=first.id)
-    return more.output_text
+    approved = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": True}
+    return str((await respond([approved], previous_response_id=first.id)).output_text)
 
 
-async def response_retry() -> str:
-    return (await client.responses.create(model=MODEL, input="broken response")).output_text
+async def response_stop(text: str) -> int:
+    """A stored response goes on without its client, until it is cancelled."""
+    seen, response_id = 0, ""
+    async with await respond(text, stream=True) as events:
+        async for event in events:
+            if event.type == "response.created":
+                response_id = event.response.id
+            seen += event.type == "response.output_text.delta"
+            if seen == STOP_AFTER:
+                await client.responses.cancel(response_id)
+                break
+    return seen
 
 
 main(
-    chat=chat,
-    stream=stream,
-    own_tools=own_tools,
-    gateway_tool=gateway_tool,
-    both=both,
-    approval=approval,
-    retry=retry,
-    stop=stop,
-    response=response,
-    response_stream=response_stream,
-    response_tools=response_tools,
-    response_approval=response_approval,
-    response_retry=response_retry,
+    {
+        "chat": answer,
+        "chat responses": respond_text,
+        "stream": stream,
+        "stream responses": response_stream,
+        "own_tools": loop,
+        "own_tools responses": response_loop,
+        "gateway_tool": answer,
+        "gateway_tool responses": respond_text,
+        "both": loop,
+        "both responses": response_loop,
+        "approval": approval,
+        "approval responses": response_approval,
+        "retry": answer,
+        "retry responses": respond_text,
+        "stop": stop,
+        "stop responses": response_stop,
+    }
 )

@@ -23,20 +23,24 @@ async def ask(text: str, model: Any = responses_model) -> str:
     return (await agent(model).run(text)).output
 
 
-async def stream() -> str:
-    async with agent().run_stream("deploy stream") as running:
+async def ask_chat(text: str) -> str:
+    return await ask(text, chat_model)
+
+
+async def stream(text: str, model: Any = responses_model) -> str:
+    async with agent(model).run_stream(text) as running:
         return await running.get_output()
 
 
-async def approval() -> str:
-    first = await agent().run("danger model")
-    again = await agent().run(f"/approve {code_in(first.output)}", message_history=first.all_messages())
+async def approval(text: str, model: Any = responses_model) -> str:
+    first = await agent(model).run(text)
+    again = await agent(model).run(f"/approve {code_in(first.output)}", message_history=first.all_messages())
     return again.output
 
 
-async def stop() -> int:
+async def stop(text: str) -> int:
     seen = 0
-    async with agent(chat_model).run_stream("slow model") as running:
+    async with agent(chat_model).run_stream(text) as running:
         async for _ in running.stream_text(delta=True):
             seen += 1
             if seen == STOP_AFTER:
@@ -45,15 +49,21 @@ async def stop() -> int:
 
 
 main(
-    chat=lambda: ask("hello"),
-    chat_api=lambda: ask("hello", chat_model),
-    stream=stream,
-    own_tools=lambda: ask("weather"),
-    gateway_tool=lambda: ask("deploy response"),
-    both=lambda: ask("both response"),
-    both_chat=lambda: ask("both chat", chat_model),
-    approval=approval,
-    retry=lambda: ask("broken response"),
-    retry_chat=lambda: ask("broken chat", chat_model),
-    stop=stop,
+    {
+        "chat": ask_chat,
+        "chat responses": ask,
+        "stream": lambda text: stream(text, chat_model),
+        "stream responses": stream,
+        "own_tools": ask_chat,
+        "own_tools responses": ask,
+        "gateway_tool": ask_chat,
+        "gateway_tool responses": ask,
+        "both": ask_chat,
+        "both responses": ask,
+        "approval": lambda text: approval(text, chat_model),
+        "approval responses": approval,
+        "retry": ask_chat,
+        "retry responses": ask,
+        "stop": stop,
+    }
 )

@@ -1,6 +1,7 @@
-"""What every client does, in its own words: each scenario's words are printed as one JSON object.
+"""The cases that every client goes through. A script prints what each of its scenarios said, as one JSON object.
 
-A scenario that fails is told by the name of its exception: the test knows which may.
+A scenario is named by its case, and by a variant where a script has several: `both`, `both responses`. The name gives
+the text that the client sends, and the scripted model acts by that text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 BASE_URL = os.environ["OPENAI_BASE_URL"]
@@ -19,6 +20,7 @@ KEY = os.environ["OPENAI_API_KEY"]
 MODEL = "hermes"
 STOP_AFTER = 3
 """Pieces of a stream that are read before the client leaves it."""
+VERBS: dict[str, str] = json.loads(os.environ["CLIENT_VERBS"])
 
 calls: list[str] = []
 
@@ -29,22 +31,21 @@ def get_weather(town: str) -> str:
     return "rain, 9 °C"
 
 
-def main(**scenarios: Callable[[], Any]) -> None:
+def main(scenarios: Mapping[str, Callable[[str], Any]]) -> None:
     print(json.dumps(asyncio.run(_all(scenarios))))
 
 
-async def _all(scenarios: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    wanted = sys.argv[1:] or list(scenarios)
+async def _all(scenarios: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
     said: dict[str, Any] = {}
-    for name in wanted:
+    for name, scenario in scenarios.items():
+        case, _, variant = name.partition(" ")
         try:
-            found = scenarios[name]()
+            found = scenario(f"{VERBS[case]} {variant}".strip())
             said[name] = await asyncio.wait_for(found, 60) if inspect.isawaitable(found) else found
-        except Exception as error:  # noqa: BLE001 - the test is told what a client raised
+        except Exception as error:  # noqa: BLE001 - the test reads which exception a client raised
             traceback.print_exc(file=sys.stderr)
             said[name] = f"{type(error).__name__}: {str(error)[:300]}"
-    said["weather_calls"] = len(calls)
-    return said
+    return {"said": said, "weather_calls": len(calls)}
 
 
 def code_in(text: str) -> str:
