@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.environment import long_form_or_skip
+
 VENV = Path(__file__).parents[2] / ".venv"
 SCRIPTS = Path(__file__).with_name("node")
 INSTALL_SECONDS = 120.0
 
 
-async def installed(*packages: str) -> Path:
+async def installed(*packages: str, is_long: bool = False) -> Path:
     """Return the folder with these packages, each with its version."""
+    if is_long:
+        long_form_or_skip(packages[0])
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("node or npm is not installed")
     kept = VENV / f"npm-{'+'.join(packages).replace('/', '_')}"

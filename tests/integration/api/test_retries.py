@@ -35,6 +35,10 @@ def running(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM turns WHERE state = 'running'"))
 
 
+def only_state(tx: Tx) -> str:
+    return str(tx.value("SELECT state FROM turns"))
+
+
 def lingers(tx: Tx) -> bool:
     """Whether the tool behind the one with the effect is at work."""
     return bool(tx.value("SELECT 1 FROM tool_calls WHERE name = 'linger' AND state = 'started'"))
@@ -88,6 +92,20 @@ async def test_a_client_of_the_messages_api_retries_without_a_second_order(
         done = await api.post("/v1/messages", body, **RETRY)
         assert (done.status, done.headers["Idempotent-Replayed"]) == (200, "true")
         assert done.json["content"][-1]["text"] == "It is out."
+    assert effects(tmp_path) == 1
+
+
+@EVERY_DOOR
+async def test_a_retry_with_its_fields_in_another_order_goes_on_with_the_turn(
+    start: Start, model: FakeModel, tmp_path: Path, path: str
+) -> None:
+    first = {**BODIES[path], "metadata": {"a": "1", "b": "2"}, "model": "hermes"}
+    again = {"model": "hermes", "metadata": {"b": "2", "a": "1"}, **BODIES[path]}
+    model.script([DEPLOY, Refusal(401, "wrong key"), "It is out."])
+    async with served(start) as api, asyncio.timeout(30):
+        assert (await api.post(path, first)).status == 502
+        done = await api.post(path, again)
+        assert (words(done.json), done.headers["Idempotent-Replayed"]) == ("It is out.", "true")
     assert effects(tmp_path) == 1
 
 
@@ -201,6 +219,25 @@ async def test_a_stream_that_was_stopped_goes_on_from_its_steps_when_it_is_asked
         done = await api.post(CHAT, body)
         assert b"It is out." in done.body
     assert effects(tmp_path) == 1
+
+
+@pytest.mark.parametrize("headers", [{}, {"X_Hermes_On_Disconnect": "continue"}])
+async def test_leaving_a_streamed_response_that_is_not_stored_stops_its_turn(
+    start: Start, model: FakeModel, headers: dict[str, str]
+) -> None:
+    model.streams(["one ", "two"])
+    model.hold()
+    async with served(start) as api, asyncio.timeout(30):
+        body = {"input": "hi", "stream": True, "store": False}
+        async with api.streaming(RESPONSES, body, **headers) as (_, events):
+            await anext(events)
+            await model.is_holding()
+        if headers:
+            await asyncio.sleep(0.5)  # longer than the server takes to see who left
+            model.release()
+        while await api.gateway.db.read(running):  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0.01)
+        assert await api.gateway.db.read(only_state) == ("done" if headers else "stopped")
 
 
 @EVERY_DOOR

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Protocol
 
@@ -36,6 +34,7 @@ from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.security import refuse_tools
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.chat_stream import ChunkWriter
+from hermes.servers.api.streams.leaving import minding_the_client, stops_when_left
 from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
@@ -50,9 +49,6 @@ from hermes.store.ids import new_id
 
 log = logging.getLogger(__name__)
 
-ON_DISCONNECT_HEADER = "X-Hermes-On-Disconnect"
-LOOK_FOR_CLIENT_SECONDS = 0.2
-TRIES_TO_STOP = 10
 EARLY_SECONDS = 1.0
 """How long a stream waits for the first event before it opens: a 429 of the provider within it is the status."""
 
@@ -139,13 +135,13 @@ class ChatRoutes:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
-        body = await self._read_body(request, limits)
+        read = await self._read_body(request, limits)
         if self._takes_tasks:
             from hermes.servers.api.direct import tasks  # with the first request: a start needs it not
 
-            if tasks.is_background_task(body):
-                return await tasks.BackgroundTasks(self._gateway).answer(request, body, limits)
-        body = await self._files.put_in(request, body, "messages", limits)
+            if tasks.is_background_task(read):
+                return await tasks.BackgroundTasks(self._gateway).answer(request, read, limits)
+        body = await self._files.put_in(request, read, "messages", limits)
         await note_left_out(request, self._gateway, body)
         default = "" if body.get("model") else self._gateway.models.model_for().label
         asked = await parse.apart(request, _read, request, body, limits, default)
@@ -153,11 +149,11 @@ class ChatRoutes:
             await response_format.check_model(self._gateway, asked.names.key, asked.options, response_format.CHAT_PARAM)
         await check_sampling(self._gateway, asked.names.key, asked.options)
         self._note(asked)
+        name = await attempt_name(request, read)
         last = asked.talk.messages[-1]
         typed = read_typed(last.text) if last.role is Role.USER and not last.images else None
         if typed is not None:
-            return await self._answer_question(request, asked, typed)
-        name = await attempt_name(request)
+            return await self._answer_question(request, asked, typed, name)
         with self._attempts.attempt(request, name) as attempt:
             key, earlier = await self._begun_before(request)
             if earlier := earlier or await self._attempts.earlier(request, name):
@@ -215,7 +211,7 @@ class ChatRoutes:
         request[REQUEST_ID] = turn.handle.event_id
         if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
             return await self._respond(request, asked, turn)
-        async with self._minding_the_client(request, turn):
+        async with minding_the_client(request, self._requests, turn.handle, turn.attempt):
             answer = await self._respond(request, asked, turn)
         # Half an answer is not to be kept.
         return web.Response(status=499) if is_gone(request) and not turn.attempt.is_delivered else answer
@@ -396,7 +392,7 @@ class ChatRoutes:
     # An answer that is typed
 
     async def _answer_question(
-        self, request: web.Request, asked: ChatRequest, typed: TypedAnswer
+        self, request: web.Request, asked: ChatRequest, typed: TypedAnswer, name: str
     ) -> web.StreamResponse:
         """`/approve CODE` and `/deny CODE` answer a question; what its turn says then is the answer."""
         await refuse_tools(request, self._tools)
@@ -421,7 +417,7 @@ class ChatRoutes:
             handle, state = joined
             state = await self._requests.state_of(seen.event_id) or state
             names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
-            with self._attempts.attempt(request, await attempt_name(request)) as attempt:
+            with self._attempts.attempt(request, name) as attempt:
                 attempt.event_id = seen.event_id
                 has_ended = state.status in results.FINAL_STATUS and not handle.has_events
                 turn = Following(handle, names, attempt, state if has_ended or state.pending else None)
@@ -441,40 +437,6 @@ class ChatRoutes:
 
     def _now(self) -> int:
         return int(self._gateway.clock.now())
-
-    # A client that goes away
-
-    @asynccontextmanager
-    async def _minding_the_client(self, request: web.Request, turn: Following) -> AsyncIterator[None]:
-        """Stop the turn when its client goes."""
-        watcher = asyncio.create_task(self._stop_when_left(request, turn.handle), name="watching a client")
-        try:
-            yield
-        finally:
-            watcher.cancel()
-            await asyncio.gather(watcher, return_exceptions=True)
-            if is_gone(request) and not turn.attempt.is_delivered:
-                await self._stop(turn.handle)
-
-    async def _stop_when_left(self, request: web.Request, handle: RequestHandle) -> None:
-        while not is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
-            await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
-        await self._stop(handle)
-
-    async def _stop(self, handle: RequestHandle) -> None:
-        """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment.
-
-        A turn that waits for an answer does nothing, and its question can be answered with the next message.
-        """
-        for _ in range(TRIES_TO_STOP):
-            state = await self._requests.state_of(handle.event_id)
-            if state is not None and state.status == "waiting_approval":
-                return
-            state = await self._requests.stop(handle.event_id)
-            if state is None or state.status in results.FINAL_STATUS:
-                return
-            await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
-        log.warning("Turn is slow to stop", extra={"turn": handle.turn_id})
 
 
 def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> ChatRequest:
@@ -500,7 +462,7 @@ def _read(request: web.Request, body: Json, limits: InputLimits, default_model: 
         options.model or default_model,
         streams=bool(asked.stream),
         wants_usage=bool(asked.stream_options and asked.stream_options.include_usage),
-        stops_when_left=_stops_when_left(request, streams=bool(asked.stream)),
+        stops_when_left=stops_when_left(request, stops=bool(asked.stream)),
     )
 
 
@@ -525,16 +487,6 @@ def id_of(event_id: str) -> str:
 def internal_error() -> ApiError:
     message = "The gateway failed at this; its log says how."
     return ApiError(500, message, code="internal_error", kind="server_error")
-
-
-def _stops_when_left(request: web.Request, *, streams: bool) -> bool:
-    """A stream is stopped by leaving it, unless it can be asked for again by its key; any other turn goes on."""
-    goes_on = not streams or IDEMPOTENCY_KEY in request.headers
-    choice = request.headers.get(ON_DISCONNECT_HEADER, "continue" if goes_on else "stop").strip().lower()
-    if choice not in ("continue", "stop"):
-        message = f"{ON_DISCONNECT_HEADER} is continue or stop."
-        raise bad_request(message, code="invalid_value", param=ON_DISCONNECT_HEADER)
-    return choice == "stop"
 
 
 def _with_headers(body: Json, headers: dict[str, str]) -> web.Response:

@@ -20,7 +20,9 @@ from aiohttp import web
 from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
+from hermes.core.messages import Json
 from hermes.core.ports import Clock
+from hermes.servers.api import parse
 from hermes.servers.api.context import CALLER, SESSION_ID_HEADER, Caller
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.streams.sse import RECORDING
@@ -227,10 +229,17 @@ class Attempts:
         return ""
 
 
-async def attempt_name(request: web.Request) -> str:
-    """The same for two requests that a client cannot tell apart: key, address, session and body."""
+async def attempt_name(request: web.Request, body: Json) -> str:
+    """The same for two requests that a client cannot tell apart: key, address, session and body.
+
+    The body counts as JSON: clients that keep fields in a hash map send a retry with its fields in another order.
+    """
     head = f"{request[CALLER].sender_id}\n{request.path}\n{request.headers.get(SESSION_ID_HEADER, '')}\n"
-    return f"retry:{_hash(head.encode(errors='replace'), await request.read())}"
+    return await parse.apart(request, _name_of, head.encode(errors="replace"), body)
+
+
+def _name_of(head: bytes, body: Json) -> str:
+    return f"retry:{_hash(head, orjson.dumps(body, option=orjson.OPT_SORT_KEYS))}"
 
 
 def retry_count(request: web.Request) -> int:

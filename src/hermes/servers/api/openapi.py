@@ -345,7 +345,7 @@ _OWN_TOOLS = given(
     "header", "X-Hermes-Tools", "the gateway's tools that it may use: none, all, or names with commas", **_SEEN
 )
 _ASKING = (_SESSION, _MEMORY, _REPEAT, _OWN_TOOLS)
-_LEFT = "what becomes of the turn when the client goes; without it, leaving a stream stops its turn"
+_LEFT = "what becomes of the turn when the client goes; without it, leaving a stream that is not stored stops its turn"
 _LEAVING = given("header", "X-Hermes-On-Disconnect", _LEFT, enum=["continue", "stop"])
 _SHAPES = "how calls of the gateway itself are shown"
 _TOOL_ITEMS = given("header", "X-Hermes-Tool-Items", _SHAPES, enum=["mcp_call", "function_call"])
@@ -400,7 +400,7 @@ ROUTES = [
     route("POST /v1/embeddings", "Passed on to the provider", "Embeddings", (404, 422, 502),
           bodies.EmbeddingsRequestBody, (_REPEAT,)),
     route("POST /v1/responses", "Ask the agent; the answer is kept", "Response", (409, 422, 502),
-          bodies.ResponseRequestBody, (*_ASKING, _TOOL_ITEMS, _RETRIES),
+          bodies.ResponseRequestBody, (*_ASKING, _TOOL_ITEMS, _LEAVING, _RETRIES),
           says="The response, or its stream of events.", types=_EITHER, links=_RESPONSE_LINKS),
     route("POST /v1/responses/input_tokens", "About how long a request is", "InputTokens", (),
           bodies.ResponseRequestBody),

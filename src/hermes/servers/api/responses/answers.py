@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import field
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -63,13 +64,35 @@ class Answering:
         return {**self.names.headers(), **({REPLAYED: "true"} if self.is_replay else {})}
 
 
-def takes_requests(request: web.Request, asked: ResponseRequest) -> bool:
+def answering_of(
+    request: web.Request,
+    asked: ResponseRequest,
+    names: SessionNames,
+    response: Json,
+    hold: OpenResponse,
+    handle: RequestHandle,
+    attempt: Attempt,
+    state: RequestState | None = None,
+    **more: Any,
+) -> Answering:
+    """What a request that was read asks for, on its way to its answer."""
+    return Answering(
+        names,
+        response,
+        hold,
+        handle,
+        attempt,
+        asked.is_background,
+        asked.said.messages[-1].text if asked.said.messages else "",
+        state,
+        takes_requests=_takes_requests(request, asked),
+        **more,
+    )
+
+
+def _takes_requests(request: web.Request, asked: ResponseRequest) -> bool:
     """The Agents SDK ends with an error at a request of an MCP server that its tools do not name."""
     return asked.declares_us or not request.headers.get("User-Agent", "").startswith("Agents/")
-
-
-def text_of(asked: ResponseRequest) -> str:
-    return asked.said.messages[-1].text if asked.said.messages else ""
 
 
 class ResponseAnswers:

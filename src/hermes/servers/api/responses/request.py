@@ -78,6 +78,7 @@ class ResponseRequest:
     has_function_items: bool = False
     declares_us: bool = False
     """Its tools name the gateway as an MCP server, so it knows what an `mcp_approval_request` is."""
+    stops_when_left: bool = False
 
     def without_our_calls(self) -> ResponseRequest:
         """For a session that has these calls in its own transcript."""

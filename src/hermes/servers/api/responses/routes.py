@@ -50,13 +50,14 @@ from hermes.servers.api.input.files import FileTexts
 from hermes.servers.api.input.sampling import check_sampling
 from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.responses import shapes
-from hermes.servers.api.responses.answers import Answering, ResponseAnswers, takes_requests, text_of, with_headers
+from hermes.servers.api.responses.answers import Answering, ResponseAnswers, answering_of, with_headers
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
 from hermes.servers.api.responses.paging import page_of
 from hermes.servers.api.responses.places import Continuation, ResponsePlaces, is_visible
 from hermes.servers.api.responses.references import with_items
 from hermes.servers.api.responses.request import ResponseRequest, parse_request, read_history
 from hermes.servers.api.security import refuse_tools
+from hermes.servers.api.streams.leaving import minding_the_client, stops_when_left
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
@@ -162,13 +163,15 @@ class ResponseRoutes:
         self.answers = ResponseAnswers(parts, finalizer)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        body = await parse.read_body(request, self._limits)
-        body = await with_items(body, partial(self.places.seen_by, request[CALLER]))
+        read = await parse.read_body(request, self._limits)
+        body = await with_items(read, partial(self.places.seen_by, request[CALLER]))
         body = await self._files.put_in(request, body, "input", self._limits)
         await note_left_out(request, self._gateway, body)
         reading = partial(parse_request, own_tools=own_tools(request), tool_items=_tool_items(request))
         asked = await parse.apart(request, reading, body, self._limits)
-        name = await attempt_name(request)
+        stops = stops_when_left(request, stops=asked.streams and not asked.is_stored)  # nobody could read it again
+        asked = replace(asked, stops_when_left=stops)
+        name = await attempt_name(request, read)
         with self._attempts.attempt(request, name) as attempt:
             answered = await self._answer_questions(request, asked, attempt)
             if answered is not None:
@@ -187,11 +190,13 @@ class ResponseRoutes:
 
     async def _respond(self, request: web.Request, asked: ResponseRequest, answering: Answering) -> web.StreamResponse:
         request[REQUEST_ID] = answering.hold.event_id
-        if asked.streams:
-            return await self.answers.stream(request, answering)
-        if asked.is_background and answering.state is None:
+        if asked.is_background and not asked.streams and answering.state is None:
             return with_headers(answering.response, answering.headers)
-        return await self.answers.answer(request, answering)
+        answer = self.answers.stream if asked.streams else self.answers.answer
+        if not asked.stops_when_left:
+            return await answer(request, answering)
+        async with minding_the_client(request, self._requests, answering.handle, answering.attempt):
+            return await answer(request, answering)
 
     # A request that was sent before
 
@@ -244,18 +249,7 @@ class ResponseRoutes:
             if response["status"] not in ("queued", "in_progress"):
                 response = {**response, "status": "in_progress", "output": []}
             with self._finalizer.holding(new_id("resp"), event_id) as hold:
-                answering = Answering(
-                    names,
-                    response,
-                    hold,
-                    handle,
-                    attempt,
-                    asked.is_background,
-                    text_of(asked),
-                    state,
-                    is_replay=True,
-                    takes_requests=takes_requests(request, asked),
-                )
+                answering = answering_of(request, asked, names, response, hold, handle, attempt, state, is_replay=True)
                 return await self._respond(request, asked, answering)
 
     # Answers to questions
@@ -340,18 +334,8 @@ class ResponseRoutes:
         with self._finalizer.holding(response_id, seen.event_id) as hold:
             if asked.is_stored:
                 await self._put(response, asked, Continuation(names), request[CALLER], hold)
-            answering = Answering(
-                names,
-                response,
-                hold,
-                handle,
-                attempt,
-                asked.is_background,
-                text_of(asked),
-                state if has_ended or state.pending else None,
-                approvals=approvals,
-                takes_requests=takes_requests(request, asked),
-            )
+            begun = state if has_ended or state.pending else None
+            answering = answering_of(request, asked, names, response, hold, handle, attempt, begun, approvals=approvals)
             return await self._respond(request, asked, answering)
 
     def _new(self, asked: ResponseRequest, names: SessionNames, response_id: str) -> Json:
@@ -403,16 +387,7 @@ class ResponseRoutes:
 
                 db = await self._finalizer.db()
                 await db.write(conversations.take_items, caller.sender_id, asked.conversation, len(waiting))
-            yield Answering(
-                place.names,
-                response,
-                hold,
-                handle,
-                attempt,
-                asked.is_background,
-                text_of(asked),
-                takes_requests=takes_requests(request, asked),
-            )
+            yield answering_of(request, asked, place.names, response, hold, handle, attempt)
 
     async def _waiting_items(self, caller: Caller, asked: ResponseRequest) -> list[Json]:
         """Items that were added to the conversation since its last response."""
