@@ -1,0 +1,11 @@
+import { render } from "preact";
+import { App } from "./app";
+import "./styles/base.css";
+import "./styles/parts.css";
+import "./styles/chat.css";
+
+const place = document.getElementById("app");
+if (place) {
+  place.replaceChildren();
+  render(<App />, place);
+}
