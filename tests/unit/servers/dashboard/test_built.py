@@ -80,8 +80,8 @@ def test_page_carries_the_place_for_the_base_path() -> None:
 def test_both_languages_have_the_same_sentences_with_the_same_blanks() -> None:
     sentence = re.compile(r'^  (\w+): (".*"),$', re.MULTILINE)
     english, chinese = (
-        {name: json.loads(text) for name, text in sentence.findall((WEB / f"src/i18n/{language}.ts").read_text("utf-8"))}
-        for language in ("en", "zh")
+        {name: json.loads(text) for name, text in sentence.findall(path.read_text("utf-8"))}
+        for path in (WEB / "src/i18n/en.ts", WEB / "src/i18n/zh.ts")
     )
     assert english.keys() == chinese.keys()
     assert len(english) > 100
