@@ -29,7 +29,8 @@ COMMANDS: dict[str, str] = {
     "kanban": "Keep a board of tasks, and let the agent do them",
     "api-key": "Create, list, show and revoke API keys",
     "slack": "Print the manifest for the Slack app",
-    "doctor": "Find problems and name the command that fixes each",
+    "doctor": "Find problems, name the command that fixes each, repair what can be repaired",
+    "security": "Check what is open to others: files, ports, people, keys",
     "version": "Show the versions of Hermes, Python and SQLite",
     "completion": "Print the completion script for bash, zsh or fish",
 }
@@ -51,6 +52,7 @@ BARE = {
     "kanban": "list",
     "skills": "list",
     "tools": "list",
+    "security": "audit",
     "whatsapp": "login",
     "weixin": "login",
     "slack": "manifest",

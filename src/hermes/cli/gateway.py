@@ -28,7 +28,9 @@ EXAMPLES = """\
   hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3; 1 if it died)
   hermes gateway setup            connect chat platforms, question by question
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
+  hermes gateway test             every account and the model: names, test messages, one small answer
   hermes gateway test telegram    name of the account, and a test message to the home channel
+  hermes gateway reset --keep-backup   the old state.db goes to backups/; people and conversations come back
 """
 
 VERBS = {
@@ -37,8 +39,9 @@ VERBS = {
     "stop": "finish the work under way, then stop",
     "restart": "finish the work under way, then start again; paused platforms are resumed",
     "status": "show the state; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
+    "reset": "set a state.db that cannot be used aside, start with a new one, and verify the start",
     "setup": "connect a chat platform, test its token, choose who may write",
-    "test": "check an account on its platform and send a test message",
+    "test": "check accounts on their platforms, send a test message, ask the model for an answer",
 }
 
 
@@ -50,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             of_verb.add_argument("--replace", action="store_true", help="stop the running gateway of this home first")
         if verb == "status":
             of_verb.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+        if verb == "reset":
+            flags.add_reset(of_verb)
         if verb == "setup":
             flags.add_setup(of_verb)
         if verb == "test":
@@ -77,6 +82,10 @@ def run(args: argparse.Namespace) -> int:
             return _tell(act(home, command_name()))
         case "status":
             return _status(home, as_json=args.as_json)
+        case "reset":
+            from hermes.cli.repairs import reset
+
+            return reset.run(args, home)
         case _:
             from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""``hermes store``: copy everything that is stored into another database."""
+"""``hermes store``: copy the store into another database, recover a damaged file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,14 @@ EXAMPLES = """\
                                             from one machine to several: see docs/scale.md
   hermes store copy --from postgresql://hermes@db.example/hermes --to sqlite:////home/me/.hermes/state.db
                                             and back; a copy that was interrupted goes on when it is run again
+  hermes store recover ~/.hermes/state.db.corrupt.20260501153100
+                                            into a new file beside it; the damaged file stays as it is
 """
 
-VERBS = {"copy": "copy every table into an empty database, compare counts and checksums"}
+VERBS = {
+    "copy": "copy every table into an empty database, compare counts and checksums",
+    "recover": "bring every row that a damaged file still holds into a new file",
+}
 
 FILE = "state.db"
 
@@ -36,7 +41,11 @@ FILE = "state.db"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
-    copy = add_verbs(parser, VERBS, EXAMPLES)["copy"]
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    recover = added["recover"]
+    recover.add_argument("file", metavar="FILE", help="the damaged database")
+    recover.add_argument("--to", default="", metavar="PATH", help="the new file (default: FILE.recovered)")
+    copy = added["copy"]
     copy.add_argument("--to", required=True, metavar="URL", help="postgresql://… or sqlite:///PATH")
     copy.add_argument(
         "--from", default="", dest="source", metavar="URL", help="the source (default: the configured database)"
@@ -45,6 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.verb == "recover":
+        from hermes.cli.repairs import recover
+
+        return recover.run(args)
+    return _copy(args)
+
+
+def _copy(args: argparse.Namespace) -> int:
     import asyncio
 
     from hermes.store.copy.copy import copy_store

@@ -121,8 +121,8 @@ class Builder:
         size = len(prefix)
         return list(dict.fromkeys(path[size] for path in self._resolved if path[:size] == prefix and len(path) > size))
 
-    def _warn(self, where: str, text: str, hint: str) -> None:
-        self._problems.append(Problem("warning", where, text, hint))
+    def _warn(self, where: str, text: str, hint: str, repair: tuple[str, ...] = ()) -> None:
+        self._problems.append(Problem("warning", where, text, hint, repair))
 
     def _agent(self) -> AgentConfig:
         folder: str = self._get("agent", "workspace", default="")
@@ -269,6 +269,7 @@ class Builder:
                 "model.default",
                 f"is {wanted!r}, but model.provider is {provider}, so it is asked of {provider}.",
                 f"Set model.provider to {prefix} if you meant that one.",
+                ("set", "model.provider", prefix),
             )
         elif provider == EMBEDDED and wanted and wanted != KNOWN[EMBEDDED].default_model:
             self._warn(

@@ -53,6 +53,17 @@ def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]
     return changes
 
 
+def edited_file(loaded: Loaded, name: str, text: str) -> tuple[Path, str]:
+    """The file that holds a setting, and its content with the new value; nothing is written."""
+    key = find_key(loaded, name)
+    _check(key, text)
+    if variable := _variable(loaded, key):
+        file = loaded.config.home / ".env"
+        return file, _with_env_line(_read(file), variable, text)
+    file = loaded.config.home / "config.yaml"
+    return file, _with_yaml_value(_read(file), key, text)
+
+
 def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:
     """Write a list into `config.yaml`, also an empty one. Raises ConfigError, and writes nothing, as ``set_value``."""
     if items:

@@ -64,6 +64,9 @@ class Node:
     is_ignored: bool = False  # known and of no use to us
 
 
+SURE_LIKENESS = 0.85
+SURE_LEAD = 0.05
+
 NAME = re.compile(r"[a-z0-9_-]+")
 NAMES_UNDER: Mapping[Path, re.Pattern[str]] = {
     ("providers",): re.compile(r"[A-Za-z0-9._-]+"),
@@ -153,3 +156,16 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
 
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return found[0] if found else ""
+
+
+def only_meant(name: str, known: Iterable[str]) -> str:
+    """The known name that was certainly meant: very near, and no other nearly as near; else an empty text."""
+    import difflib  # only for names that are not known
+
+    def likeness(other: str) -> float:
+        return difflib.SequenceMatcher(None, other, name).ratio()
+
+    near = sorted(((likeness(other), other) for other in known), reverse=True)[:2]
+    if not near or near[0][0] < SURE_LIKENESS or (len(near) > 1 and near[0][0] - near[1][0] < SURE_LEAD):
+        return ""
+    return near[0][1]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from hermes.config.build import Builder
 from hermes.config.dotenv import EnvLine, decode, parse_dotenv
 from hermes.config.files import ENV, SOUL, SettingFiles, setting_files
-from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest
+from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest, only_meant
 from hermes.config.providers import ENV_FILE, KNOWN, env_prefix, named_env_file
 from hermes.config.resolved import Entry, Rank, Resolved, Source
 from hermes.config.schema import Config, Problem
@@ -204,11 +204,15 @@ class _TreeWalk:
         if path[:-1] == ("platforms",):
             what = "names no platform that is installed here."
             hint = hint or "→ install the package that brings it, or take this out"
-        self._say("warning", path, line, what, hint)
+        sure = only_meant(path[-1], node.children) if meant else ""
+        repair = ("rename", self._label, path[-1], sure) if sure else ()
+        self._say("warning", path, line, what, hint, repair)
 
-    def _say(self, level: Any, path: KeyPath, line: int, text: str, hint: str = "") -> None:
+    def _say(
+        self, level: Any, path: KeyPath, line: int, text: str, hint: str = "", repair: tuple[str, ...] = ()
+    ) -> None:
         where = f"{self._label} line {line}" if line else self._label
-        self._problems.append(Problem(level, f"{where}: {'.'.join(path)}", text, hint))
+        self._problems.append(Problem(level, f"{where}: {'.'.join(path)}", text, hint, repair))
 
 
 def _raw(tree: Tree) -> Raw | None:
@@ -287,7 +291,9 @@ def _unknown_names(schema: Schema, names: Names, environ: Mapping[str, str], lay
             # The process environment holds other programs' names too, so there only a near miss counts.
             if meant or (is_ours and rank is not Rank.ENVIRONMENT):
                 where = f"{label} line {line.line}" if line.line else label
-                yield Problem("warning", where, f"{name} is unknown.", f"→ {meant}?" if meant else "")
+                sure = only_meant(name, known) if meant and label == ".env" else ""
+                repair = ("rename", label, name, sure) if sure else ()
+                yield Problem("warning", where, f"{name} is unknown.", f"→ {meant}?" if meant else "", repair)
 
 
 def _ignored_file(home: Path, environ: Mapping[str, str], cwd: Path, names: Names) -> Iterator[Problem]:

@@ -552,12 +552,16 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in the configuration that its owner should know. ``where`` names the file and line or key."""
+    """Something in the configuration that its owner should know. ``where`` names the file and line or key.
+
+    ``repair``: what `hermes doctor --fix` does about it: ("rename", file, written, meant) or ("set", key, value).
+    """
 
     level: Literal["error", "warning"]
     where: str
     text: str
     hint: str = ""
+    repair: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text}" + (f" {self.hint}" if self.hint else "")

@@ -184,6 +184,8 @@ class Database(ABC):
     def __init__(self, loop: asyncio.AbstractEventLoop, on_trouble: OnTrouble | None) -> None:
         self._loop = loop
         self._on_trouble = on_trouble
+        self.beside: dict[str, Database] = {}
+        """The stores that are open beside this one, by the names of their files."""
 
     @abstractmethod
     def _submit(self, job: Job[Any]) -> None:

@@ -97,7 +97,7 @@ def make_private_folder(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-_KEPT_OPEN = frozenset({"workspaces", "skills", "profiles"})
+KEPT_OPEN = frozenset({"workspaces", "skills", "profiles"})
 """Folders whose modes are left as they are: a person's own content, and homes that see to theirs themselves."""
 
 
@@ -105,7 +105,7 @@ def narrow(home: Path) -> None:
     """Take every file of ours, at any depth, from group and others. Does not follow links."""
     for folder, folders, files in os.walk(home):
         if Path(folder) == home:
-            folders[:] = [name for name in folders if name not in _KEPT_OPEN]
+            folders[:] = [name for name in folders if name not in KEPT_OPEN]
         for name, mode in [*((name, 0o700) for name in folders), *((name, 0o600) for name in files)]:
             narrow_one(os.path.join(folder, name), mode)
 

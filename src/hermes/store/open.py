@@ -77,9 +77,11 @@ async def open_beside(
         yield main
         return
     opened = await open_database(file, migrations=migrations, on_trouble=on_trouble, limits=limits)
+    main.beside[file.name] = opened
     try:
         yield opened
     finally:
+        main.beside.pop(file.name, None)
         try:
             await opened.close()
         except (GatewayError, OSError, sqlite3.Error, RuntimeError) as error:

@@ -19,6 +19,48 @@ def check(tx: Tx) -> dict[str, Any]:
     return {"engine": "sqlite", "is_sound": words == "ok", "words": "" if words == "ok" else words, "bytes": size}
 
 
+def touch(tx: Tx) -> None:
+    """Do nothing, as a write: before every write the file is looked at, and recovered if it is damaged."""
+    tx.value("SELECT 1")
+
+
+def open_work(tx: Tx, *, now: float) -> dict[str, Any]:
+    """What waits, for whom and since when, and how the jobs do: ``hermes doctor`` judges it."""
+    open_inbox = "(state = 'queued' OR state = 'acting' OR state = 'taken')"
+    open_outbox = "(state = 'ready' OR state = 'unknown' OR state = 'parked')"
+    waiting = tx.all(
+        f"""
+        SELECT inbox.lane, COUNT(*), MIN(inbox.received_at), MAX(COALESCE(turns.state, ''))
+        FROM inbox LEFT JOIN turns ON turns.id = inbox.turn_id AND inbox.turn_id <> ''
+        WHERE {open_inbox.replace("state", "inbox.state")} GROUP BY inbox.lane ORDER BY 3 LIMIT 20
+        """,  # noqa: S608
+        lambda *row: row,
+    )
+    unsent = tx.all(
+        f"SELECT target, COUNT(*), MIN(created_at), MAX(reason) FROM outbox WHERE {open_outbox}"  # noqa: S608
+        " GROUP BY target ORDER BY 3 LIMIT 20",
+        lambda *row: row,
+    )
+    jobs = tx.all(
+        "SELECT id, name, state, reason, failures, undelivered, next_at FROM jobs WHERE state <> 'done' LIMIT 1000",
+        lambda *row: row,
+    )
+    names = ("id", "name", "state", "reason", "failures", "undelivered", "next_at")
+    return {
+        "now": now,
+        "messages": [
+            {"lane": str(lane), "count": int(number), "since": float(since), "turn": str(turn)}
+            for lane, number, since, turn in waiting
+        ],
+        "answers": [
+            {"target": str(target), "count": int(number), "since": float(since), "reason": str(reason)}
+            for target, number, since, reason in unsent
+        ],
+        "approvals": int(tx.value("SELECT COUNT(*) FROM approvals WHERE state = 'pending'")),
+        "jobs": [dict(zip(names, row, strict=True)) for row in jobs],
+    }
+
+
 def counts(tx: Tx, *, now: float) -> dict[str, Any]:
     roles = tx.all("SELECT role, COUNT(*) FROM people GROUP BY role", lambda *row: row)
     return {

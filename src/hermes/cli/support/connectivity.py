@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 REACH_SECONDS = 6.0
 MAX_ANSWER_BYTES = 2_000_000
+MAX_ADDRESS_CHARS = 300
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What came of a call. ``failure`` in words when nothing answered; no password is in any text."""
+    """What came of a call. ``failure`` in words when nothing answered; no password is in any text.
+
+    ``moved_to``: the address that a redirect names. ``clock_ahead``: how many seconds our clock is ahead.
+    """
 
     host: str
     shown: str
@@ -43,6 +48,8 @@ class Reached:
     models: frozenset[str] = frozenset()
     is_page: bool = False  # HTML: a web site answered, not an API
     failure: str = ""
+    moved_to: str = ""
+    clock_ahead: float | None = None
 
 
 def reach_all(loaded: Loaded) -> dict[str, Reached]:
@@ -121,7 +128,16 @@ async def _reach(call: Probe) -> Reached:
             milliseconds = (time.monotonic() - began) * 1000
             models = _models(await response.content.read(MAX_ANSWER_BYTES)) if call.name == "model" else frozenset()
             is_page = response.content_type == "text/html"
-            return replace(target, status=response.status, milliseconds=milliseconds, models=models, is_page=is_page)
+            location = response.headers.get("Location", "") if response.status in REDIRECTS else ""
+            return replace(
+                target,
+                status=response.status,
+                milliseconds=milliseconds,
+                models=models,
+                is_page=is_page,
+                moved_to=without_password(location[:MAX_ADDRESS_CHARS].partition("?")[0]) if location else "",
+                clock_ahead=clock_ahead(response.headers.get("Date", ""), time.time()),
+            )
     except TimeoutError:
         return replace(target, failure=f"no answer within {REACH_SECONDS:.0f} s")
     except aiohttp.ClientProxyConnectionError:
@@ -132,6 +148,16 @@ async def _reach(call: Probe) -> Reached:
         # A cause may repeat the address with its password, so only what the system says of it is shown.
         number = error.errno if isinstance(error, OSError) else None
         return replace(target, failure=os.strerror(number) if number else describe_failure(error))
+
+
+def clock_ahead(date: str, now: float) -> float | None:
+    """By how much our clock is ahead of the server's, by its ``Date`` header, to the second; None without one."""
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return round(now - parsedate_to_datetime(date).timestamp())
+    except (ValueError, TypeError):
+        return None
 
 
 def _models(body: bytes) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Declare the flags of ``gateway setup`` and ``gateway test``. Imports nothing."""
+"""Declare the flags of ``gateway setup``, ``test`` and ``reset``. Imports nothing."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def add_platform_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_test(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("platform", help="<platform>[@<account>], for example telegram")
+    which = "<platform>[@<account>], for example telegram; without one: every account that is set up"
+    parser.add_argument("platform", nargs="?", default="", help=which)
+    parser.add_argument("--no-model", action="store_true", help="do not ask the model for an answer")
     parser.add_argument("--to", default="", metavar="CHAT", help="a chat instead of the home channel")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+
+
+def add_reset(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep-backup", action="store_true", help="keep the old state.db in backups/")
+    parser.add_argument("--yes", "-y", action="store_true", help="ask no question, and delete the old state.db")
+    parser.add_argument("--watch", type=float, default=10.0, metavar="SECONDS", help="how long the start is watched")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")

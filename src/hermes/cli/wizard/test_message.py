@@ -1,4 +1,4 @@
-"""``hermes gateway test PLATFORM``: check the account, send a test message."""
+"""``hermes gateway test``: check accounts, send a test message, ask the model."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes.core.manifest import Manifest
 
 USAGE_ERROR = 2
+MODEL = "model"
 DELIVERY_SECONDS = 30.0
 TEXT = "✓ Test message from Hermes: this chat can be reached."
 
@@ -50,13 +51,66 @@ class TestReport:
 
 def run(args: argparse.Namespace) -> int:
     home = home_folder()
-    report = TestReport(args.platform)
-    _examine(home, args.platform, args.to, report)
+    names = [args.platform] if args.platform else ready_accounts(load_config(home).config)
+    if args.to and not args.platform:
+        err(tr("✗ --to needs the account that sends: name it before --to."))
+        return USAGE_ERROR
+    reports = [TestReport(name) for name in names]
+    for report in reports:
+        _examine(home, report.account, args.to, report)
+    if not args.no_model and not any(report.code == USAGE_ERROR and not report.facts for report in reports):
+        reports.append(ask_model(home))
+    code = next((report.code for report in reports if report.code), 0)
     if args.as_json:
-        out_json({"account": report.account, "ok": not report.code, **report.facts})
+        out_json(_to_dict(reports, is_one=bool(args.platform)))
+        return code
+    lines = [line for report in reports for line in report.lines]
+    if not names:
+        lines.insert(0, f"! No chat platform is set up. → {command_name()} gateway setup")
+    (err if code else out)(tr("\n".join(lines)))
+    return code
+
+
+def _to_dict(reports: list[TestReport], *, is_one: bool) -> dict[str, Any]:
+    accounts = [
+        {"account": report.account, "ok": not report.code, **report.facts}
+        for report in reports
+        if report.account != MODEL
+    ]
+    model = next(({"ok": not one.code, **one.facts} for one in reports if one.account == MODEL), None)
+    value = accounts[0] if is_one else {"ok": not any(report.code for report in reports), "accounts": accounts}
+    if is_one:
+        value = {**value, "ok": not any(report.code for report in reports)}
+    return value if model is None else {**value, "model": model}
+
+
+def ready_accounts(config: Config) -> list[str]:
+    """Every account that somebody set up, without the terminal's own."""
+    return [
+        str(AccountKey(platform, name))
+        for platform, accounts in config.platforms.items()
+        for name, account in accounts.items()
+        if platform != LOCAL and account.is_mentioned and account.is_ready and account.enabled
+    ]
+
+
+def ask_model(home: Path) -> TestReport:
+    """Ask the model in use for one small answer: a platform that works is of no use without."""
+    import asyncio
+
+    from hermes.cli.model import tried
+
+    loaded = load_config(home)
+    model, report = loaded.config.model, TestReport(MODEL)
+    result = asyncio.run(tried(home, loaded, model.provider, model.default))
+    label = f"{model.provider} / {model.default}"
+    facts = {"provider": model.provider, "model": model.default, "seconds": result.get("seconds", 0.0)}
+    if result["ok"]:
+        report.good(f"{label} answered a test call in {result['seconds']} s", **facts)
     else:
-        (err if report.code else out)(tr("\n".join(report.lines)))
-    return report.code
+        text = f"{label}: the {result['failed']}. {result['text']}"
+        report.bad(text, result["advice"], failed=result["failed"], why=result["text"], **facts)
+    return report
 
 
 def _examine(home: Path, name: str, to: str, report: TestReport) -> None:

@@ -11,13 +11,16 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hermes.core.i18n.cli_zh import cluster, dashboard, profiles, state, wizard
+from hermes.core.i18n.cli_zh import cluster, dashboard, doctor, profiles, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
 
 SECTIONS: tuple[Mapping[str, str], ...] = (
     state.WORDS,
     state.STATUS,
     state.DOCTOR,
+    doctor.CHECKS,
+    doctor.AUDIT,
+    doctor.REPAIRS,
     state.START,
     state.ERRORS,
     state.FAILURES,

@@ -40,6 +40,6 @@ def newest(path: Path) -> list[Path]:
     found = [
         entry
         for entry in (path.parent / "backups").glob(f"{path.name}.*")
-        if not entry.name.endswith((".half", "-wal", "-shm", "-journal"))
+        if not entry.name.endswith((".half", "-wal", "-shm", "-journal", ".pages"))
     ]
     return sorted(found, key=lambda entry: entry.name, reverse=True)

@@ -82,9 +82,9 @@ class Report:
         """The sentence for the owner. ``folder`` is put in front of the name of the damaged file."""
         kept = f" The damaged file is kept as {folder / self.kept_as}." if self.kept_as else ""
         notes = "".join(f" {note}" for note in self.notes)
-        return f"{self.file} was damaged ({self.reason}). {self._outcome()}{notes}{kept}"
+        return f"{self.file} was damaged ({self.reason}). {self.outcome()}{notes}{kept}"
 
-    def _outcome(self) -> str:
+    def outcome(self) -> str:
         rows = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}"
         if not self.losses:
             return f"Recovered all {rows}."

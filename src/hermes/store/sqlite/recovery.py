@@ -216,7 +216,7 @@ def _salvage_known(
         for count, some in groupby(file.rows(table), key=len):
             places = [place for place, column in enumerate(table.columns[:count]) if column.name in wanted]
             names = [table.columns[place].name for place in places]
-            _insert(target, table.name, names, ([row[place] for place in places] for row in some))
+            insert_rows(target, table.name, names, ([row[place] for place in places] for row in some))
         found.tables[table.name] = _Expected(
             table.read + table.lost, table.is_exact and not file.lost_changes, table.gaps
         )
@@ -354,14 +354,14 @@ def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table
     columns = [column for column in shape if column.name in present]
     if not columns or (table in row_shapes.NEVER_CARVED and not is_sound):
         return _Expected(is_exact=False)
-    reader = _TableReader(source, table, [column.name for column in columns])
+    reader = TableReader(source, table, [column.name for column in columns])
     rows = reader.rows()
     if not is_sound:
         is_indexed = _index_of(source, table, columns)
         rows = (row for row in rows if row_shapes.fits(table, columns, row) and is_indexed(row))
     elif table in row_shapes.NEVER_CARVED:
         rows = (row for row in rows if row_shapes.is_possible(table, columns, row))
-    kept = _insert(target, table, [column.name for column in columns], rows)
+    kept = insert_rows(target, table, [column.name for column in columns], rows)
     # How many rows a damaged table held, neither it nor its index can be trusted to say.
     counted = _count(source, table) if is_sound and not reader.is_broken else kept
     return _Expected(counted, is_exact=is_sound and not reader.is_broken and kept == counted)
@@ -392,7 +392,7 @@ def _rows_in(target: sqlite3.Connection, table: str) -> int:
     return int(target.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-class _TableReader:
+class TableReader:
     """Reads one table around its broken pages."""
 
     def __init__(self, source: sqlite3.Connection, table: str, names: Sequence[str]) -> None:
@@ -440,7 +440,7 @@ class _TableReader:
 # Putting rows in
 
 
-def _insert(
+def insert_rows(
     target: sqlite3.Connection,
     table: str,
     names: Sequence[str],
@@ -568,7 +568,7 @@ def _insert_mirrored(
         present = tuple(name for name in names if name in row)
         by_columns.setdefault(present, []).append([row[name] for name in present])
     return sum(
-        _insert(target, table, present, values, conflict="REPLACE" if is_newer else "IGNORE")
+        insert_rows(target, table, present, values, conflict="REPLACE" if is_newer else "IGNORE")
         for present, values in by_columns.items()
         if present
     )
@@ -584,7 +584,7 @@ def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> in
                 names = [column.name for column in schema_repair.columns(target, table) if column.name in present]
                 if names:
                     rows = source.execute(f"SELECT {', '.join(names)} FROM {table}")
-                    count += _insert(target, table, names, rows)
+                    count += insert_rows(target, table, names, rows)
     except sqlite3.DatabaseError as error:
         log.warning("Backup not read", extra={"path": str(copy), "reason": str(error)})
     return count

@@ -7,20 +7,15 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.models.embedded.download import Fetcher
-from hermes.cli.checks.checks import (
-    Store,
-    api_check,
-    approvals_check,
-    config_check,
-    describe_keys,
-    examine,
-    home_check,
-    model_check,
-    network_check,
-    people_check,
-    service_check,
-    stores_check,
-)
+from hermes.cli.checks.checks import examine
+from hermes.cli.checks.config import approvals_check, config_check
+from hermes.cli.checks.home import home_check
+from hermes.cli.checks.model import describe_keys, model_check
+from hermes.cli.checks.network import network_check
+from hermes.cli.checks.people import people_check
+from hermes.cli.checks.ports import api_check
+from hermes.cli.checks.service import service_check
+from hermes.cli.checks.stores import Store, stores_check
 from hermes.cli.doctor import screen
 from hermes.cli.support.client import load_config
 from hermes.cli.support.connectivity import Reached, list_of
@@ -152,7 +147,8 @@ def test_the_way_to_each_host_is_shown() -> None:
     direct = Reached("api.telegram.org", "", proxy="socks5://127.0.0.1:1080", milliseconds=80)
     found = network_check({"telegram": direct, "other": Reached("x.example", "", failure="its name is not known")})
     assert found.text == "api.telegram.org reached in 80 ms through socks5://127.0.0.1:1080"
-    assert (found.level, found.more) == ("trouble", ("x.example cannot be reached: its name is not known",))
+    assert (found.level, found.more[0]) == ("trouble", "x.example cannot be reached: its name is not known")
+    assert found.command == "hermes config show"
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,25 @@ SPOKEN = (
     "cli/doctor.py",
     "cli/gateway.py",
     "cli/setup.py",
-    "cli/checks/checks.py",
+    "cli/security.py",
     "cli/checks/access.py",
+    "cli/checks/audit.py",
     "cli/checks/cluster.py",
+    "cli/checks/config.py",
+    "cli/checks/finding.py",
+    "cli/checks/growth.py",
+    "cli/checks/home.py",
+    "cli/checks/jobs.py",
+    "cli/checks/model.py",
+    "cli/checks/network.py",
+    "cli/checks/people.py",
+    "cli/checks/ports.py",
+    "cli/checks/service.py",
+    "cli/checks/stores.py",
+    "cli/repairs/recover.py",
+    "cli/repairs/repairs.py",
+    "cli/repairs/reset.py",
+    "cli/repairs/undo.py",
     "cli/cluster.py",
     "cli/wizard/flags.py",
     "cli/wizard/model.py",
@@ -62,6 +78,22 @@ NOT_SPOKEN = {
     "--set {}=VALUE", "{} gateway setup {} {} --dm-policy pairing --yes", "hermes chat", "of before",
     ", next {}", "{}; {} → {} config set owners {}", "ahead of", "{} does not reach {} ({}){}", "{} runs {}",
     "{} its clock differs from the database's by {} s",
+    "{} gateway run", "{} gateway status", "{} gateway start", "{} cron history {}", "timedatectl set-ntp true",
+    "{} s {} the servers that were asked → {}", "as the servers that were asked", ", as the servers that were asked",
+    ", the next in {}", "to {}", "→ {} model test", "Hermes {}, Python {}, SQLite {}", "{}, a free port",
+    "{} is used {}, so the API cannot open it → {}", "{} to {} since {}{} → {}", "{} holds the home and is stopped{}",
+    "{}: the {}. {} → {}", "{}: the {}. {}", "{}: {} → {} people role PERSON admin",
+    "{} → {} config set platforms.{}.{}",
+    "dm_policy pairing", "group_policy allowlist", "API_SERVER_KEY=$(openssl rand -hex 32)", "column {}.{}",
+    "{} config explain web.allow_private_hosts", "mv {} {}", "hermes doctor", "hermes gateway reset", ". Start it",
+    "{} is in use by {}{}", "only {} of the disk are free; {} → {}",
+    "{} answers {}: the provider has a problem; try later → {} model test",
+    # What SQLite is asked.
+    "PRAGMA application_id", "PRAGMA quick_check(1)", "SELECT name FROM sqlite_master", "SELECT COUNT(*) FROM sessions",
+    "SELECT value FROM meta WHERE key = 'version'",
+    # Endings of a line of `doctor --undo`, which are translated with the whole.
+    "it leads out of the home", "there is a new one", "it was changed since; the older form is {}", "it is gone",
+    "its mode was changed since, to {}", "nobody knows how to undo {}",
 }  # fmt: skip
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;!?]? [A-Za-z{]")
 QUIET_CALLS = {"debug", "info", "warning", "error", "exception", "getLogger", "create_task", "Thread"}
@@ -104,7 +136,8 @@ def printing() -> Iterator[Path]:
         "store/home*.py",
     ):
         yield from SOURCE.glob(pattern)
-    for name in ("app/lifespan.py", "core/i18n/failures.py", "agent/models/embedded/download.py"):
+    others = ("core/i18n/failures.py", "agent/models/embedded/download.py", "store/sqlite/recover_file.py")
+    for name in ("app/lifespan.py", *others):
         yield SOURCE / name
 
 

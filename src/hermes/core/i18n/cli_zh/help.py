@@ -32,7 +32,10 @@ COMMANDS = {
     "Answer the agent's approval requests; list and revoke grants": "回答助手的批准请求；列出和撤销许可",
     "Create, list, show and revoke API keys": "创建、列出、显示和撤销 API 密钥",
     "Print the manifest for the Slack app": "打印 Slack 应用的清单",
-    "Find problems and name the command that fixes each": "查找问题，并给出解决每个问题的命令",
+    "Find problems, name the command that fixes each, repair what can be repaired": (
+        "查找问题，给出解决每个问题的命令，修复能修复的"
+    ),
+    "Check what is open to others: files, ports, people, keys": "检查对他人开放的内容：文件、端口、用户、密钥",
     "Show the versions of Hermes, Python and SQLite": "显示 Hermes、Python 和 SQLite 的版本",
     "Print the completion script for bash, zsh or fish": "打印 bash、zsh 或 fish 的补全脚本",
     "Ask one question, print the answer, exit.": "问一个问题，打印回答后退出。",
@@ -71,7 +74,14 @@ VERBS = {
         "显示状态；退出码 0 运行中，1 异常、停滞或已死，3 未运行"
     ),
     "connect a chat platform, test its token, choose who may write": "连接聊天平台，测试令牌，选择谁可以发消息",
-    "check an account on its platform and send a test message": "检查平台账号并发送一条测试消息",
+    "check accounts on their platforms, send a test message, ask the model for an answer": (
+        "检查各平台账号，发送测试消息，并让模型回答一次"
+    ),
+    "set a state.db that cannot be used aside, start with a new one, and verify the start": (
+        "移开无法使用的 state.db，用新的启动，并验证启动"
+    ),
+    "list what others could read, reach or do, and how to close it": "列出别人能读取、访问或做的事，以及如何关闭",
+    "bring every row that a damaged file still holds into a new file": "把损坏文件中还能读出的每一行放入新文件",
     "print the default key": "打印默认密钥",
     "create a named key with a role": "创建一个带角色的命名密钥",
     "list the named keys, without their secrets": "列出命名密钥，不显示密钥内容",
@@ -191,7 +201,19 @@ OPTIONS = {
     "save without testing": "不测试直接保存",
     "ask no questions; settings that are not given stay as they are": "不提问；没有给出的设置保持不变",
     "start the gateway if it is not running": "网关没有运行时启动它",
-    "<platform>[@<account>], for example telegram": "<平台>[@<账号>]，例如 telegram",
+    "<platform>[@<account>], for example telegram; without one: every account that is set up": (
+        "<平台>[@<账号>]，例如 telegram；不填则测试所有已设置的账号"
+    ),
+    "do not ask the model for an answer": "不让模型回答",
+    "keep the old state.db in backups/": "把旧的 state.db 保留在 backups/ 中",
+    "ask no question, and delete the old state.db": "不询问，并删除旧的 state.db",
+    "how long the start is watched": "观察启动多长时间",
+    "repair what can be repaired, and say what was done": "修复能修复的，并说明做了什么",
+    "with --fix: ask no question": "与 --fix 一起：不询问",
+    "take the file changes of the last --fix back": "撤销上次 --fix 对文件的改动",
+    "make one small call to the model and to each fallback": "对模型和每个备用模型各做一次小调用",
+    "the damaged database": "损坏的数据库",
+    "the new file (default: FILE.recovered)": "新文件（默认：FILE.recovered）",
     "a chat instead of the home channel": "发到这个聊天，而不是主频道",
     "openai, ollama/qwen3, ...": "openai、ollama/qwen3 等",
     "the provider's key; - reads it from stdin": "提供商的密钥；- 表示从标准输入读取",
@@ -342,6 +364,14 @@ EXAMPLES = {
     ),
     "connect chat platforms, question by question": "一问一答地连接聊天平台",
     "name of the account, and a test message to the home channel": "账号的名称，并向主频道发一条测试消息",
+    "every account and the model: names, test messages, one small answer": "所有账号和模型：名称、测试消息、一个小回答",
+    "the old state.db goes to backups/; people and conversations come back": (
+        "旧的 state.db 移到 backups/；用户和对话会恢复"
+    ),
+    "into a new file beside it; the damaged file stays as it is": "存入旁边的新文件；损坏的文件保持原样",
+    "also makes one small call to the model and to each fallback": "还对模型和每个备用模型各做一次小调用",
+    "repairs what can be repaired; asks first at a terminal": "修复能修复的；在终端上会先询问",
+    "takes the file changes of the last --fix back": "撤销上次 --fix 对文件的改动",
     "question by question; Enter keeps the current value": "一问一答；回车保留当前的值",
     "the default key; it has the role of the owner": "默认密钥；拥有所有者的角色",
     "prints the new key; it is not shown again": "打印新密钥；之后不再显示",

@@ -68,6 +68,8 @@ COUNTED = {
     "target": "{} 个发送目标",
     "call": "{} 个节点间请求",
     "node": "{} 个节点",
+    "file": "{} 个文件",
+    "error": "{} 个错误",
 }
 """What follows a number; in English some get an s."""
 
@@ -182,7 +184,6 @@ DOCTOR = {
     "nothing stored yet": "还没有存储任何内容",
     "could not be checked: {}": "无法检查：{}",
     "{} is damaged ({})": "{} 已损坏（{}）",
-    "the next start recovers what is there": "下次启动会恢复能恢复的内容",
     "{} sound": "{} 完好",
     "{} sound, {}": "{} 完好，{}",
     "last backup {} ago": "上次备份在 {} 前",

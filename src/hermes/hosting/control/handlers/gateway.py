@@ -82,6 +82,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         "config.reload": live.reload,
         "outbox.retry": live.retry,
         "model.ready": live.model_ready,
+        "doctor.heal": live.heal,
         "cluster.status": live.cluster_status,
         "cluster.drain": live.cluster_drain,
     }
@@ -99,6 +100,14 @@ class _Live:
 
     async def status(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return await self._gateway.status()
+
+    async def heal(self, args: Mapping[str, Any], reply: Reply) -> Any:
+        """Look at every store now, and recover those that are damaged. The board is opened for it."""
+        board = self._gateway.board()
+        if board.exists:
+            await board.db()
+        gateway = self._gateway
+        return await StoreVerbs(gateway.home, gateway.db, gateway.clock).heal(args, reply)
 
     async def cluster_status(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         from hermes.hosting.control.handlers.cluster import ClusterVerbs  # not at every start

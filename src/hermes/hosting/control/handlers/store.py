@@ -61,6 +61,8 @@ class StoreVerbs:
             "sessions.prune": self.prune,
             "sessions.rebuild": self.rebuild,
             "doctor.stores": self.stores,
+            "doctor.work": self.work,
+            "doctor.heal": self.heal,
             "store.counts": self.counts,
             **ImportVerbs(self._home, self._db).mapping(),
             **KeyVerbs(self._db, self._clock).mapping(),
@@ -177,6 +179,17 @@ class StoreVerbs:
             "last_backup": newest,
             "recoveries": await asyncio.to_thread(self._recoveries),
         }
+
+    async def work(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """What waits, for whom and since when, and how the jobs do."""
+        return await self._db.read(stats.open_work, now=self._clock.now())
+
+    async def heal(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """Look at every open store now, and recover those that are damaged. Tells which were looked at."""
+        await self._db.write(stats.touch)
+        for db in list(self._db.beside.values()):
+            await db.write(stats.touch)
+        return {"stores": ["state.db", *self._db.beside]}
 
     def _recoveries(self) -> list[str]:
         """What was recovered in the last days, the newest first."""

@@ -1,0 +1,1 @@
+"""Cure what the checks of `hermes doctor` found, and take the cures back."""
