@@ -95,7 +95,7 @@ async def test_it_is_found_set_up_spoken_over_and_tested_and_its_removal_costs_o
 
             tested = await asyncio.to_thread(terminal.hermes, "gateway", "test", "pager", "--to", "ana")
             assert tested.returncode == 0, tested.stderr
-            assert [line[0] for line in tested.stdout.splitlines()] == ["✓", "✓", "✓"]
+            assert [line[0] for line in tested.stdout.splitlines()] == ["✓", "✓", "✓", "✓"]
             assert pager.sent[-1].text.startswith("✓ Test message from Hermes")
 
             await asyncio.to_thread(scratch.uninstall, "hermes-pager")

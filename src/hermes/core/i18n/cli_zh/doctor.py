@@ -85,7 +85,7 @@ CHECKS = {
     "{}, a free port, reachable from this machine alone": "{}，任一空闲端口，只能从本机访问",
     "{}, a free port, reachable from the network, with a key": "{}，任一空闲端口，可从网络访问，有密钥",
     # The process
-    "keep it running after a reboot": "重启机器后继续运行",
+    "start it after a reboot": "重启机器后启动它",
     "what to do": "怎么办",
     "{} holds the home and is stopped": "{} 占用主目录，且已被暂停",
     "in use by {}": "被 {} 占用",
