@@ -58,9 +58,9 @@ def edited_file(loaded: Loaded, name: str, text: str) -> tuple[Path, str]:
     key = find_key(loaded, name)
     _check(key, text)
     if variable := _variable(loaded, key):
-        file = loaded.config.home / ".env"
+        file = loaded.files.env
         return file, _with_env_line(_read(file), variable, text)
-    file = loaded.config.home / "config.yaml"
+    file = loaded.files.config
     return file, _with_yaml_value(_read(file), key, text)
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from hermes.config import Loaded, Problem
 
 HEAL_SECONDS = 120.0
+SETTING_FILES = (".env", "config.yaml", "gateway.json")
+"""Of the home. A file elsewhere that HERMES_CONFIG or HERMES_ENV names may belong to others too."""
 
 Act = Callable[[UndoRecord], list[str]]
 
@@ -116,7 +118,7 @@ def _short(home: Path, path: Path) -> str:
 def _plan_config(loaded: Loaded) -> Iterator[Repair]:
     for problem in loaded.problems:
         match problem.repair:
-            case ("rename", file, written, meant):
+            case ("rename", file, written, meant) if file in SETTING_FILES:
                 path = loaded.config.home / file
                 yield Repair("config", f"{file}: write {meant} instead of {written}", _rename(path, written, meant))
             case ("set", key, value):
@@ -145,6 +147,8 @@ def _set(loaded: Loaded, key: str, value: str) -> Act:
 
     def act(record: UndoRecord) -> list[str]:
         path, after = edited_file(loaded, key, value)
+        if path.parent != loaded.config.home:
+            raise GatewayError(f"{path} is not in the home; change it by hand.")
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         return _rewritten(record, path, before, after, f"{path.name}: {key} is {value} now")
 
@@ -167,7 +171,7 @@ def _problems_with(path: Path, content: str) -> list[Problem]:
 
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in (".env", "config.yaml", "gateway.json"):
+        for name in SETTING_FILES:
             with contextlib.suppress(OSError):  # it is not there
                 write_private(copy / name, (path.parent / name).read_bytes())
         write_private(copy / path.name, content)

@@ -165,6 +165,7 @@ REPAIRS = {
     "{}: {} is {} now": "{}：{} 现在是 {}",
     "{}: {} stands there {}": "{} 中 {} 出现了 {}",
     "change it by hand": "请手动修改",
+    "{} is not in the home": "{} 不在主目录中",
     "{}: the change would bring another problem ({})": "{}：这个改动会带来另一个问题（{}）",
     "set aside {} that killed processes left behind": "移开被杀死的进程留下的{}",
     "set aside: {}": "已移开：{}",
