@@ -15,7 +15,19 @@ import Chat from "./pages/chat";
 
 type Loader = () => Promise<{ default: ComponentType }>;
 const LATER: Partial<Record<Page, Loader>> = {
-  // the other pages, each loaded when it is opened first
+  overview: () => import("./pages/overview"),
+  messages: () => import("./pages/messages"),
+  approvals: () => import("./pages/approvals"),
+  people: () => import("./pages/people"),
+  jobs: () => import("./pages/jobs"),
+  board: () => import("./pages/board"),
+  sessions: () => import("./pages/sessions"),
+  platforms: () => import("./pages/platforms"),
+  skills: () => import("./pages/skills"),
+  models: () => import("./pages/models"),
+  logs: () => import("./pages/logs"),
+  settings: () => import("./pages/settings"),
+  usage: () => import("./pages/usage"),
 };
 export const READY = PAGES.filter((page) => page === "chat" || page in LATER);
 /** On a phone these stand at the bottom; the rest is behind the last button. */

@@ -98,7 +98,7 @@ export default function Chat() {
   latest.current = refresh;
   const [run, setRun] = useState<RunState | null>(null);
   const [sent, setSent] = useState<TextView | null>(null);
-  const [isListOpen, setListOpen] = useState(!id && query.get("new") === null && matchMedia("(max-width: 820px)").matches);
+  const [isListOpen, setListOpen] = useState(false);
   const [editing, setEditing] = useState<TextView | null>(null);
   const [restored, setRestored] = useState<Draft | null>(null);
   const [dropped, setDropped] = useState<File[]>([]);
