@@ -64,6 +64,7 @@ class Told:
     skips: Counter[str] = field(default_factory=Counter)  # by their reason
     second_tries: list[str] = field(default_factory=list)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # by file of tests
+    cpu: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))  # with the processes that ended
 
 
 def main(which: str) -> int:
@@ -83,9 +84,10 @@ def main(which: str) -> int:
     if told.second_tries:
         again = "Failed at first and tried again alone (each is worth a look)"
         tell(again, len(told.second_tries), told.second_tries)
-    slowest = sorted(told.seconds.items(), key=lambda item: -item[1])[:MOST_NAMED_SLOW]
-    total = round(sum(told.seconds.values()))
-    tell("Seconds of tests, and the slowest files", total, [f"{seconds:>4.0f}  {name}" for name, seconds in slowest])
+    dearest = sorted(told.cpu, key=lambda name: -told.cpu[name])[:MOST_NAMED_SLOW]
+    lines = [f"{told.seconds[name]:>4.0f} {told.cpu[name]:>4.0f}  {name}" for name in dearest]
+    total = f"{sum(told.seconds.values()):.0f} and {sum(told.cpu.values()):.0f}"
+    tell("Seconds of tests and of their CPU, and the dearest files", total, lines)
     verdict = f"✗ Failed: {', '.join(failed)}" if failed else "✓ All green"
     print(f"{verdict} on Python {version} in {time.monotonic() - started:.0f} s, {told.skips.total()} skipped.")
     return 1 if failed else 0
@@ -120,7 +122,7 @@ def run_suite(suite: Suite, told: Told) -> bool:
         code = run_pytest(suite.workers, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
         if report.exists():
             told.skips.update(reason for _, reason in read_outcomes(report, "skipped"))
-            add_seconds(report, told.seconds)
+            add_seconds(report, told)
         if code == FAILED_TESTS and (unlucky := read_failures(report)):
             print(f"\n— {suite.name}: those that failed, alone", flush=True)
             told.second_tries += unlucky
@@ -149,16 +151,19 @@ def read_outcomes(report: Path, outcome: str) -> Sequence[tuple[str, str]]:
     ]
 
 
-def add_seconds(report: Path, seconds: defaultdict[str, float]) -> None:
+def add_seconds(report: Path, told: Told) -> None:
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - written by our own pytest a moment ago
-        seconds[case.get("classname", "")] += float(case.get("time", 0))
+        name, seconds = case.get("classname", ""), case.get("time", "0")
+        cpu = case.find("properties/property[@name='cpu']")
+        told.seconds[name] += float(seconds)
+        told.cpu[name] += float(seconds if cpu is None else cpu.get("value", seconds))
 
 
 def first_line(message: str | None) -> str:
     return (message or "").partition("\n")[0]
 
 
-def tell(title: str, count: int, lines: Sequence[str]) -> None:
+def tell(title: str, count: object, lines: Sequence[str]) -> None:
     print(f"\n{title}: {count}")
     for line in lines:
         print(f"  {line}")

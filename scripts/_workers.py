@@ -191,11 +191,21 @@ class Terminal:
 
 
 class Reports:
-    """The plugin of a worker."""
+    """The plugin of a worker. Every test has its CPU time as a property, with that of the processes it waited for."""
 
     def __init__(self, config: pytest.Config, line: Connection) -> None:
         self._config = config
         self._line = line
+        self._cpu_before = 0.0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        self._cpu_before = sum(os.times()[:4])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        if call.when == "teardown":
+            item.user_properties.append(("cpu", round(sum(os.times()[:4]) - self._cpu_before, 2)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         said = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)

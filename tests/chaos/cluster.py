@@ -22,8 +22,9 @@ from typing import Any
 
 import aiohttp
 import psycopg
+from aiohttp import web
 
-from hermes.hosting import paths
+from hermes.hosting import paths, processes
 from tests.chaos.ledger import Kill, Said, Verdict, judge, told
 from tests.chaos.network import Wire
 from tests.chaos.qq_kills import WatchfulQQ
@@ -82,6 +83,22 @@ class Run:
     output: str = ""
 
 
+class NamingTelegram(WatchfulTelegram):
+    """Knows which node made a call: each node has an address of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_by: list[tuple[str, str, float]] = []  # node, method, time
+
+    def url_of(self, node: str) -> str:
+        return f"{self.url}/{node}"
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        node, _, rest = request.path.lstrip("/").partition("/")
+        self.made_by.append((node, rest.rpartition("/")[2], time.monotonic()))
+        return await super()._answer(request.clone(rel_url=request.rel_url.with_path(f"/{rest}", keep_query=True)))
+
+
 class SecondSocketQQ(WatchfulQQ):
     """Counts who identifies or resumes while another socket of the account is open."""
 
@@ -99,7 +116,7 @@ class SecondSocketQQ(WatchfulQQ):
 class Cluster:
     """The nodes, the fakes around them, the load on them, and what was seen."""
 
-    telegram: WatchfulTelegram
+    telegram: NamingTelegram
     qq: SecondSocketQQ
     model: ToolUsingModel
     nodes: list[ClusterNodeProcess]
@@ -113,6 +130,7 @@ class Cluster:
     moved: list[Moved] = field(default_factory=list)
     paused: list[tuple[float, float]] = field(default_factory=list)
     unclean: list[str] = field(default_factory=list)  # ends of paused workers that count as crashes
+    too_late: list[str] = field(default_factory=list)  # calls of a node that woke up after its lease
     stuck: int = 0
     _asking: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -199,14 +217,19 @@ class Cluster:
 
     async def _pause(self, node: ClusterNodeProcess) -> float:
         worker, at = node.gateway.worker(), time.monotonic()
+        mark = processes.start_mark(worker)
         for pid in (node.gateway.parent, worker):
             os.kill(pid, signal.SIGSTOP)
         try:
             await asyncio.sleep(PAUSED_SECONDS)
         finally:
+            woken_at = time.monotonic()
             for pid in (worker, node.gateway.parent):
                 os.kill(pid, signal.SIGCONT)
         self.paused.append((at, time.monotonic()))
+        await until(lambda: not processes.is_alive(worker, mark), 30)
+        calls = [call for call in self.telegram.made_by if call[0] == node.name and call[2] >= woken_at]
+        self.too_late += [f"{name}: {method} {when - woken_at:.3f} s after it woke up" for name, method, when in calls]
         await until(lambda: node.gateway.worker() not in (0, worker), 30)  # it has noticed, and its successor is there
         ended = json.loads(await asyncio.to_thread(Path(paths.last_exit(str(node.gateway.home))).read_text))
         if ended["kind"] != "restart":
@@ -330,6 +353,7 @@ class Cluster:
         if self.second_pollers:
             found.append(f"second pollers: {self.second_pollers}")
         found += [f"counted as a crash: {ended}" for ended in self.unclean]
+        found += [f"called by a paused node: {call}" for call in self.too_late]
         if self.stuck:
             found.append(f"stuck after {self.stuck} accidents")
         return found
@@ -364,7 +388,7 @@ async def opened(
     ``wired_to`` is the path of the server's socket: each node then reaches it through a wire that can be cut.
     """
     async with AsyncExitStack() as stack:
-        telegram = await stack.enter_async_context(WatchfulTelegram())
+        telegram = await stack.enter_async_context(NamingTelegram())
         qq = await stack.enter_async_context(SecondSocketQQ())
         model = await stack.enter_async_context(ToolUsingModel())
         http = await stack.enter_async_context(
@@ -395,7 +419,7 @@ def _node(
     folder: Path,
     name: str,
     database: str,
-    telegram: WatchfulTelegram,
+    telegram: NamingTelegram,
     qq: SecondSocketQQ,
     model: ToolUsingModel,
     wire: Wire | None,
@@ -422,7 +446,7 @@ def _node(
         "HERMES_DATABASE_URL": url,
         "HERMES_NODE_NAME": name,
         "TELEGRAM_BOT_TOKEN": telegram.token,
-        "TELEGRAM_BASE_URL": telegram.url,
+        "TELEGRAM_BASE_URL": telegram.url_of(name),
         **UNPACED,
         "TELEGRAM_ALLOW_ALL_USERS": "true",
         **qq.environ,
