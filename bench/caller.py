@@ -56,8 +56,8 @@ class Line:
         if self._writer is not None:
             self._writer.close()
 
-    async def ask(self, path: str, body: Any) -> Any:
-        status, raw = await self.exchange(self._door.request(path, body))
+    async def ask(self, path: str, body: Any = None, *, method: str = "POST") -> Any:
+        status, raw = await self.exchange(self._door.request(path, body, method=method))
         if status != 200:
             raise BenchError(f"An API request was not answered: {status} {raw[:300]!r}")
         return orjson.loads(raw)

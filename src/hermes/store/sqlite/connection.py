@@ -41,6 +41,7 @@ class _Compared:
     known: PageMap | None = None
     differences: Sequence[Difference] = ()
     is_proof: bool = True  # that a page which differs was not written by a database program
+    is_as_written: bool = False  # every page was read, and none differs
 
 
 class ReaderConnection:
@@ -112,7 +113,9 @@ class SqliteConnection:
             compared = self._compare(check_whole=check_whole and not is_only_touched)
             is_as_left = is_only_touched and compared.known is not None and not compared.differences
             self._touched_at = time.monotonic() if is_as_left else -TOUCHED_SECONDS
-            is_checked = (check_whole or not self.is_large()) and not is_as_left
+            # Pages that are as they were written need no second look, which costs a start more than all the rest.
+            is_new_to_us = not self.is_large() and not compared.is_as_written
+            is_checked = (check_whole or is_new_to_us) and not is_as_left
             self._connect_anyhow(compared, check_whole=is_checked)
         except (DamagedError, sqlite3.DatabaseError) as error:
             if not sqlite_file.is_damage(error):
@@ -140,7 +143,8 @@ class SqliteConnection:
         found = page_map.compare(self.path, known, newer)
         # After a kill the log may have been copied into the database by whoever looked into the file.
         is_proof = known.was_closed or bool(newer)
-        return _Compared(known, found, is_proof and not page_map.was_written_by_sqlite(self.path, known, found))
+        is_proof = is_proof and not page_map.was_written_by_sqlite(self.path, known, found)
+        return _Compared(known, found, is_proof, is_as_written=not found)
 
     def is_large(self) -> bool:
         """Too large to be checked whole at every start."""
