@@ -332,9 +332,16 @@ class Cluster:
 
     @property
     def second_pollers(self) -> int:
+        return len(self._second_polls())
+
+    def _second_polls(self) -> list[float]:
         """Polls and sockets beside another one. The poll of a process that stands still can be ended by nobody."""
-        polls = [at for at in self.telegram.second_polls if not self._is_paused(at)]
-        return len(polls) + len([at for at in self.qq.second_sockets if not self._is_paused(at)])
+        return [at for at in (*self.telegram.second_polls, *self.qq.second_sockets) if not self._is_paused(at)]
+
+    def _since_accident(self, at: float) -> str:
+        before = [kill for kill in self.kills if kill.at <= at]
+        last = before[-1] if before else None
+        return f"{at - last.at:.2f} s after {last.point} at {last.victim}" if last else "before any accident"
 
     def _is_paused(self, at: float) -> bool:
         return any(start <= at <= end for start, end in self.paused)
@@ -350,8 +357,7 @@ class Cluster:
         found += [
             f"run: {run}" for run in self.runs if run.state != "completed" or f"echo: {run.text}" not in run.output
         ]
-        if self.second_pollers:
-            found.append(f"second pollers: {self.second_pollers}")
+        found += [f"second poller: {self._since_accident(at)}" for at in self._second_polls()]
         found += [f"counted as a crash: {ended}" for ended in self.unclean]
         found += [f"called by a paused node: {call}" for call in self.too_late]
         if self.stuck:
