@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import figures
 from tests.chaos import (
     api_kills,
+    cluster_entries,
     cluster_series,
     damages,
     duplicates,
@@ -214,6 +215,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "cluster": cluster_series.kill_nodes,
     "cluster-restarts": cluster_series.restart_nodes,
     "cluster-troubles": cluster_series.trouble_nodes,
+    "cluster-entries": cluster_entries.kill_many_with_entries,
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.cluster import Accident, opened, under_load
+from tests.chaos.cluster_entries import kill_nodes_with_entries
 from tests.contract.store.servers import PostgresForTests
 
 KILLS = (*[Accident.KILL_WORKER] * 4, Accident.KILL_NODE, *[Accident.KILL_WORKER] * 4, Accident.PAUSE)
@@ -31,3 +32,11 @@ async def test_ten_kills_of_two_nodes_lose_and_double_nothing(tmp_path: Path, da
         assert len(cluster.moved) == len(KILLS)
         assert max(moved.lanes_seconds for moved in cluster.moved) < MOVE_SECONDS
         assert max(moved.accounts_seconds or 0.0 for moved in cluster.moved) < MOVE_SECONDS
+
+
+@pytest.mark.timeout(300)
+async def test_jobs_and_tasks_of_two_nodes_run_once_over_kills(tmp_path: Path, database: str) -> None:
+    async with opened(tmp_path, database, 2, seed=4) as cluster:
+        entries = await kill_nodes_with_entries(cluster, each=4, kills=2)
+        assert len(entries.jobs) == len(entries.tasks) == 8
+        assert entries.found_wrong() == []
