@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "sessions": "List, show, export, rename and delete conversations",
     "cluster": "Show the machines that share one database, drain one of them",
     "store": "Copy everything that is stored into another database",
+    "import": "Bring the home of hermes-agent or OpenClaw over: settings, keys, people, sessions, skills, jobs",
     "profile": "Keep several agents side by side: list, create, show, remove",
     "weixin": "Sign in to Weixin (WeChat) with a QR code",
     "whatsapp": "Link WhatsApp with a QR code; installs the bridge first",
@@ -35,6 +36,9 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
+
+MODULES = {"import": "import_home"}
+"""Commands whose module cannot have their name."""
 
 # The verb that runs when none is typed.
 BARE = {

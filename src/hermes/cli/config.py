@@ -12,6 +12,7 @@ from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError
 from hermes.hosting.terminal import out, out_json, out_result
+from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +27,7 @@ EXAMPLES = """\
   hermes config explain OPENAI_API_KEY            where its value comes from
   hermes config check                             look for mistakes; exit code 1 if there is one
   hermes config path                              paths of the configuration files
+  hermes config migrate --dry-run                 what an older gateway.json would move into config.yaml
 """
 
 VERBS = {
@@ -35,6 +37,7 @@ VERBS = {
     "explain": "show where a value comes from",
     "check": "look for mistakes",
     "path": "print the paths of the configuration files",
+    "migrate": "move the settings of an older gateway.json into config.yaml",
 }
 
 
@@ -45,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in ("get", "set", "explain"):
         added[verb].add_argument("key", help="for example agent.busy_mode, or an environment name such as HERMES_MODEL")
     added["set"].add_argument("value", help="the new value; - reads it from stdin")
+    added["migrate"].add_argument("--dry-run", action="store_true", help="only show what would be moved")
     added["show"].add_argument("--all", action="store_true", help="also show settings left at their default")
 
 
@@ -69,6 +73,8 @@ def _run(args: argparse.Namespace, home: Path) -> int:
             return _explain(load_config(home), args.key, as_json=args.as_json)
         case "check":
             return _check(load_config(home), as_json=args.as_json)
+        case "migrate":
+            return _migrate(home, args)
         case _:
             return _path(home, as_json=args.as_json)
 
@@ -151,3 +157,31 @@ def _path(home: Path, *, as_json: bool) -> int:
     files = watched_files(home, os.environ)
     lines = [str(file) if file.exists() else f"{file}   (not there)" for file in files]
     return out_result({str(file): file.exists() for file in files}, lines, as_json=as_json)
+
+
+def _migrate(home: Path, args: argparse.Namespace) -> int:
+    from hermes.config.migrate_json import migrate_gateway_json
+    from hermes.store.home import make_home
+
+    refuse_foreign(home)
+    if not args.dry_run:
+        make_home(home)
+    done = migrate_gateway_json(load_config(home), is_dry=args.dry_run)
+    lines = [f"  {name}" for name in done.moved]
+    lines += [f"  {name}: set elsewhere, which stays" for name in done.kept]
+    lines += [f"! {name}: {reason}" for name, reason in done.refused.items()]
+    if done.set_aside is None:
+        lines.append(f"! {done.file} stays: correct these lines, then do it again.")
+    elif args.dry_run:
+        lines.append(f"{len(done.moved)} would be moved. Nothing was written.")
+    else:
+        lines.append(f"✓ {len(done.moved)} moved. The old file is {done.set_aside}.")
+    answer = {
+        "moved": list(done.moved),
+        "kept": list(done.kept),
+        "refused": done.refused,
+        "set_aside": str(done.set_aside or ""),
+        "dry_run": args.dry_run,
+    }
+    out_result(answer, [tr(line) for line in lines], as_json=args.as_json)
+    return 1 if done.refused else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -139,4 +140,8 @@ def _is_usable(home: Path) -> bool:
 
     shown = banner.short_home(str(home), os.path.expanduser("~"))
     err(tr(banner.foreign_home(shown, state.description, command_name())))
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        from hermes.cli.import_home import offer
+
+        offer(home, state.description)
     return False

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from hermes import __version__
-from hermes.cli.commands import BARE, COMMANDS
+from hermes.cli.commands import BARE, COMMANDS, MODULES
 
 TYPE_CHECKING = False  # what is imported only to name types would be a fifth of the way of `hermes --version`
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _one_shot(typed: list[str]) -> int:
 
 
 def load(name: str) -> Command:
-    command: Command = import_module(f"hermes.cli.{name.replace('-', '_')}")
+    command: Command = import_module(f"hermes.cli.{MODULES.get(name, name).replace('-', '_')}")
     return command
 
 

@@ -39,15 +39,7 @@ def set_value(loaded: Loaded, name: str, text: str) -> SettingChange:
 def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]:
     """Several settings that belong together: whoever watches a file sees all that changes in it at once."""
     contents: dict[Path, str] = {}
-    changes = []
-    for name, text in values.items():
-        key = find_key(loaded, name)
-        _check(key, text)
-        variable = _variable(loaded, key)
-        file = loaded.files.env if variable else loaded.files.config
-        content = contents[file] if file in contents else _read(file)
-        contents[file] = _with_env_line(content, variable, text) if variable else _with_yaml_value(content, key, text)
-        changes.append(SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML)))
+    changes = [_edit(loaded, contents, name, text) for name, text in values.items()]
     for file, content in contents.items():
         write_private(file, content)
     return changes
@@ -62,6 +54,44 @@ def edited_file(loaded: Loaded, name: str, text: str) -> tuple[Path, str]:
         return file, _with_env_line(_read(file), variable, text)
     file = loaded.files.config
     return file, _with_yaml_value(_read(file), key, text)
+
+
+def set_usable(
+    loaded: Loaded, values: Mapping[str, str], *, is_dry: bool = False
+) -> tuple[list[SettingChange], dict[str, str]]:
+    """Write the settings that can be written. Returns them, and for each other one why it was left out.
+
+    ``is_dry``: nothing is written, but all is checked.
+    """
+    contents: dict[Path, str] = {}
+    changes, refused = [], {}
+    for name, text in values.items():
+        try:
+            changes.append(_edit(loaded, contents, name, text))
+        except ConfigError as error:
+            refused[name] = str(error).partition("\n")[0]
+    for file, content in contents.items() if not is_dry else ():
+        write_private(file, content)
+    return changes, refused
+
+
+def set_variables(file: Path, values: Mapping[str, str]) -> None:
+    """Write lines NAME=value into a `.env`, in place of lines of the same names. All values are of one line."""
+    content = _read(file)
+    for name, text in values.items():
+        content = _with_env_line(content, name, text)
+    write_private(file, content)
+
+
+def _edit(loaded: Loaded, contents: dict[Path, str], name: str, text: str) -> SettingChange:
+    """Change one setting in the text of its file. ConfigError: the value is not usable, or the file is not."""
+    key = find_key(loaded, name)
+    _check(key, text)
+    variable = _variable(loaded, key)
+    file = loaded.files.env if variable else loaded.files.config
+    content = contents[file] if file in contents else _read(file)
+    contents[file] = _with_env_line(content, variable, text) if variable else _with_yaml_value(content, key, text)
+    return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML))
 
 
 def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:

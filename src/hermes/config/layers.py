@@ -147,6 +147,12 @@ def _how_to_read(path: Path) -> str:
     return f"Make it readable: {f'chmod 600 {where}' if is_ours else f'sudo chown {os.geteuid()} {where}'}"
 
 
+def entries_of(schema: Schema, table: Table, label: str) -> tuple[list[Entry], list[Problem]]:
+    """The settings that a tree from elsewhere holds, and what is odd about it."""
+    problems: list[Problem] = []
+    return _TreeWalk(schema, problems, label).entries(Layers(yaml=table)), problems
+
+
 class _TreeWalk:
     """Finds the keys of the two trees, and says which names it does not know."""
 

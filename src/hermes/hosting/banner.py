@@ -70,6 +70,8 @@ def foreign_home(home: str, description: str, command: str) -> str:
     """A home that another program made: what it is, that it was left alone, and how to live beside it."""
     return (
         f"{home} belongs to {description}. I have changed nothing there.\n"
+        f"  Take it over   HERMES_HOME={home}-two {command} import hermes-agent {home} --dry-run"
+        "   (shows what would come; nothing there changes)\n"
         f"  Side by side   HERMES_HOME={home}-two API_SERVER_PORT=8643 {command} gateway run"
         "   (give it its own bot tokens)"
     )

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hermes.core.i18n.cli_zh import cluster, dashboard, doctor, profiles, state, wizard
+from hermes.core.i18n.cli_zh import cluster, dashboard, doctor, imports, profiles, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
 
 SECTIONS: tuple[Mapping[str, str], ...] = (
@@ -30,6 +30,7 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     profiles.PROFILES,
     dashboard.HELP,
     dashboard.SENTENCES,
+    imports.IMPORTS,
     wizard.PROMPTS,
     wizard.MODEL,
     wizard.PLATFORM,

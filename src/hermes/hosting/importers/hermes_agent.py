@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hermes.store.sessions.imports import ImportedLine, ImportedSession
 Json = Mapping[str, Any]
 
 MAX_LINE_BYTES = 20_000_000
+MAX_INDEX_BYTES = 50_000_000
 INDEX = "sessions.json"
 PLATFORMS = {"qqbot": "qq", "cli": "local", "tui": "local", "api_server": "api", "whatsapp_business": "whatsapp_cloud"}
 """Platforms that have another name there."""
@@ -58,18 +60,22 @@ def find(path: Path) -> OldTranscripts:
         folder = path.parent if path.is_file() else path
         folder = folder / "sessions" if (folder / "sessions").is_dir() else folder
         files = sorted(file for file in folder.glob("*.jsonl") if file.is_file())
-    index, troubles = _index(folder / INDEX)
+    index, troubles = read_index(folder)
     if not files:
         troubles.append(f"{folder} holds no transcripts (*.jsonl).")
     return OldTranscripts(tuple(files), index, tuple(troubles))
 
 
-def _index(path: Path) -> tuple[dict[str, Json], list[str]]:
-    if not path.is_file():
+def read_index(folder: Path) -> tuple[dict[str, Json], list[str]]:
+    """What the index of a `sessions` folder knows, by session id, and what is wrong with it. Blocks."""
+    path = folder / INDEX
+    if not path.is_file() or path.is_symlink():
         return {}, []
     try:
+        if path.stat().st_size > MAX_INDEX_BYTES:
+            raise ValueError("it is too large")
         told = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError, OSError) as error:
         return {}, [f"{path.name} cannot be read ({error}); whose the sessions are is not known."]
     entries = told.items() if isinstance(told, dict) else ()
     found: dict[str, Json] = {
@@ -84,43 +90,72 @@ def read(path: Path, source: OldTranscripts) -> Read:
     """Read one transcript into our own messages. Blocks."""
     made = Read(path)
     entry = source.index.get(path.stem, {})
-    began = _time(entry.get("created_at")) or path.stat().st_mtime
-    lines: list[ImportedLine] = []
-    platform, names, exchange, at = "", dict[str, str](), 0, began
-    for number, told in _lines(path, made):
-        if "seq" in told and "session" in told:
-            made.our_id = str(told["session"])
-            return made
+    lines = _lines(path, made)
+    first = next(lines, None)
+    if first is None:
+        return made
+    if "seq" in first[1] and "session" in first[1]:
+        made.our_id = str(first[1]["session"])
+        return made
+    began = time_of(entry.get("created_at")) or path.stat().st_mtime
+    made.session = build(
+        path.stem,
+        chain([first], lines),
+        entry,
+        began=began,
+        is_current=bool(entry),
+        note=lambda trouble: made.troubles.append(f"{path.name} {trouble}"),
+    )
+    return made
+
+
+def build(
+    source_id: str,
+    lines: Iterable[tuple[int, Json]],
+    entry: Json,
+    *,
+    platform: str = "",
+    began: float,
+    is_current: bool,
+    note: Callable[[str], object],
+) -> ImportedSession | None:
+    """Make our session of theirs. None: nothing was said in it. ``note`` is told of lines that say nothing."""
+    made: list[ImportedLine] = []
+    names, exchange, at = dict[str, str](), 0, began
+    for number, told in lines:
         platform = platform or str(told.get("platform") or "")
-        at = _time(told.get("timestamp")) or at
+        at = time_of(told.get("timestamp")) or at
         message = _message(told, names)
         if message is None:
             if told.get("role") not in _NOT_SAID:
-                made.troubles.append(f"{path.name} line {number}: {told.get('role')!r} says nothing; left out.")
+                note(f"line {number}: {told.get('role')!r} says nothing; left out.")
             continue
         exchange += message.role is Role.USER
-        lines.append(ImportedLine(max(1, exchange), codec.dump(message), at))
-    if lines:
-        key, user_id = _key(path.stem, entry, platform)
-        name = hashlib.sha256(path.stem.encode()).hexdigest()[:16]
-        title = storable(str(entry.get("title") or ""))
-        made.session = ImportedSession(
-            f"s_{name}", str(key), title, min(began, lines[0].at), user_id, bool(entry), lines
-        )
-    return made
+        made.append(ImportedLine(max(1, exchange), codec.dump(message), at))
+    if not made:
+        return None
+    key, user_id = _key(source_id, entry, platform)
+    name = hashlib.sha256(source_id.encode()).hexdigest()[:16]
+    title = storable(str(entry.get("title") or ""))
+    first = min(began, made[0].at) if began else made[0].at
+    return ImportedSession(f"s_{name}", str(key), title, first, user_id, is_current, made)
 
 
 def _lines(path: Path, made: Read) -> Iterator[tuple[int, Json]]:
     with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            if not raw.strip():
-                continue
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
             if len(raw) > MAX_LINE_BYTES:
-                made.troubles.append(f"{path.name} line {number}: too long ({len(raw):,} bytes); left out.")
+                while raw and not raw.endswith(b"\n"):
+                    raw = file.readline(MAX_LINE_BYTES)
+                made.troubles.append(f"{path.name} line {number}: too long (over {MAX_LINE_BYTES:,} bytes); left out.")
+                continue
+            if not raw.strip():
                 continue
             try:
                 told = json.loads(raw)
-            except ValueError:  # not UTF-8 is one too
+            except (ValueError, RecursionError):  # not UTF-8 is one too
                 made.troubles.append(f"{path.name} line {number}: not JSON; left out.")
                 continue
             if isinstance(told, dict):
@@ -194,8 +229,8 @@ def _from_key(text: str) -> Json:
     return {**told, "thread_id": more[0] if len(more) > 1 else "", "user_id": more[-1] if more else ""}
 
 
-def _time(given: object) -> float | None:
-    """Seconds, or a time in ISO form; one without a zone is of this machine."""
+def time_of(given: object) -> float | None:
+    """Read a time: seconds, or a time in ISO form; one without a zone is of this machine."""
     if isinstance(given, int | float) and not isinstance(given, bool):
         return float(given) if 0 < given < 1e11 else None
     try:

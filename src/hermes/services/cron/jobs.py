@@ -177,6 +177,17 @@ class Jobs:
         self._changed()
         return made
 
+    async def refused(self, told: Mapping[str, Any], maker: Maker) -> dict[str, str]:
+        """Say which parts of a job that is to be made would be refused, each with the reason."""
+        now, found = self._clock.now(), dict[str, str]()
+        blank = JobRow(id="", name="-", person_id=maker.person_id, role=maker.role.value, prompt="-", created_at=now)
+        for name, value in told.items():
+            try:
+                await asyncio.to_thread(self._with, blank, {name: value}, maker)
+            except GatewayError as error:
+                found[name] = str(error)
+        return found
+
     async def change(self, name: str, told: Mapping[str, Any], maker: Maker) -> JobRow:
         """Change what is named, and nothing else. A new schedule counts from now."""
         job = await self.find(name, maker)

@@ -8,6 +8,9 @@ COMMANDS = {
     "ask once, print the answer, end (--json: as JSON)": "问一次，打印回答后退出（--json：输出 JSON）",
     "read settings from this file too": "同时读取这个文件里的设置",
     "do it for this profile: an agent with a home of its own": "用于这个配置档：有自己主目录的助手",
+    "Bring the home of hermes-agent or OpenClaw over: settings, keys, people, sessions, skills, jobs": (
+        "从 hermes-agent 或 OpenClaw 搬过来：设置、密钥、用户、对话、技能、定时任务"
+    ),
     "Keep several agents side by side: list, create, show, remove": "并存多个助手：list、create、show、remove",
     "how a command is used": "某个命令的用法",
     "Commands": "命令",

@@ -56,6 +56,10 @@ def _later(gateway: Gateway, verb: str) -> Handler:
             from hermes.hosting.control.handlers.kanban import KanbanVerbs
 
             return await KanbanVerbs(gateway).mapping()[verb](args, reply)
+        if verb == "import.home":
+            from hermes.hosting.control.handlers.home_import import bring_home
+
+            return await bring_home(gateway, args, reply)
         from hermes.hosting.control.handlers.webhooks import WebhookVerbs
 
         return await WebhookVerbs(gateway).mapping()[verb](args, reply)
@@ -76,6 +80,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
         **{f"webhooks.{verb}": _later(gateway, f"webhooks.{verb}") for verb in ("list", "subscribe", "remove", "test")},
         **{f"kanban.{verb}": _later(gateway, f"kanban.{verb}") for verb in KANBAN_VERBS},
+        "import.home": _later(gateway, "import.home"),
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,

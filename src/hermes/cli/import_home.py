@@ -1,0 +1,208 @@
+"""``hermes import``: bring the home of another gateway over."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
+from hermes.cli.support.program_name import as_typed, command_name
+from hermes.core.durations import count
+from hermes.hosting.terminal import out_result, rewrite_line
+from hermes.hosting.translation import tr
+
+if TYPE_CHECKING:
+    import argparse
+
+IMPORT_SECONDS = 3600.0
+HERMES_AGENT = "hermes-agent"
+
+EXAMPLES = """\
+  hermes import hermes-agent ~/.hermes-old --dry-run     show what would come; nothing is written
+  hermes import hermes-agent ~/.hermes-old               bring it over; a second time changes nothing
+  hermes import openclaw                                 from ~/.openclaw
+"""
+
+VERBS = {
+    "hermes-agent": "settings, keys, people, sessions, jobs, tasks, skills and texts of hermes-agent",
+    "openclaw": "settings, keys, people, sessions, jobs, skills and texts of OpenClaw",
+}
+USUAL = {"hermes-agent": "~/.hermes", "openclaw": "~/.openclaw"}
+
+UNITS = {
+    "settings": "setting",
+    "keys": "key",
+    "people": "person",
+    "sessions": "session",
+    "jobs": "job",
+    "tasks": "task",
+    "skills": "skill",
+    "files": "text",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.support.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    for verb in VERBS:
+        added[verb].add_argument("path", metavar="PATH", nargs="?", default="", help="the home of the other gateway")
+        added[verb].add_argument("--dry-run", action="store_true", help="only show what would come")
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    path = os.path.abspath(os.path.expanduser(args.path or USUAL[args.verb]))
+    refuse_foreign(home)
+    asked = {"kind": args.verb, "path": path, "dry_run": args.dry_run, "commands": _slash_commands()}
+    answer = _dry_run_alone(home, asked) if args.dry_run and _is_alone(home) else _ask(home, asked)
+    return out_result(answer, _render(answer), as_json=args.as_json)
+
+
+def _ask(home: Path, asked: Mapping[str, Any]) -> Any:
+    with GatewayClient(home, Standalone.GATEWAY) as client:
+        return client.ask("import.home", asked, _tell_progress, timeout=IMPORT_SECONDS)
+
+
+def _tell_progress(event: Mapping[str, Any]) -> None:
+    if sys.stderr.isatty() and "sessions" in event:
+        rewrite_line(sys.stderr, f"  {count(event['sessions'], 'session')}")
+
+
+def _slash_commands() -> list[str]:
+    from hermes.app.tools import COMMANDS
+    from hermes.services.commands.base import collect
+
+    return list(collect(COMMANDS))
+
+
+def offer(home: Path, description: str) -> None:
+    """Ask the person at the terminal whether a home of hermes-agent is to be imported into one beside it."""
+    from hermes.hosting.terminal import ask, out
+
+    beside = Path(f"{home}-two")
+    if not description.startswith(HERMES_AGENT):
+        return
+    if ask(tr(f"Import it into {beside} now? [y/N] ")).strip().lower() not in {"y", "yes"}:
+        return
+    asked = {"kind": HERMES_AGENT, "path": str(home), "dry_run": False, "commands": _slash_commands()}
+    os.environ["HERMES_HOME"] = str(beside)
+    refuse_foreign(beside)
+    out_result(answer := _ask(beside, asked), _render(answer), as_json=False)
+    out(tr(f"Then: HERMES_HOME={beside} {command_name()} gateway run"))
+
+
+# What would come
+
+
+def _is_alone(home: Path) -> bool:
+    from hermes.cli.support.client import is_listening
+    from hermes.hosting.control import client as control
+
+    return not control.is_running(home) and not is_listening(home)
+
+
+def _dry_run_alone(home: Path, asked: Mapping[str, Any]) -> Any:
+    """Compare with a copy of our stores, so that not even a lock or a journal appears in the home."""
+    import asyncio
+
+    return asyncio.run(_compare(home, asked))
+
+
+async def _compare(home: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+    import shutil
+    import tempfile
+    import time
+    from contextlib import AsyncExitStack
+
+    from hermes.agent.skills.parse import same_name
+    from hermes.hosting.importers.run import ImportTarget, import_home
+    from hermes.store.db import Database
+    from hermes.store.kanban.open import open_board
+    from hermes.store.open import open_database
+
+    loaded = load_config(home)
+    async with AsyncExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-import-")))
+        for name in ("state.db", "kanban.db"):
+            for suffix in ("", "-wal"):
+                if (home / f"{name}{suffix}").is_file():
+                    shutil.copyfile(home / f"{name}{suffix}", scratch / f"{name}{suffix}")
+        db = await open_database(loaded.config.database_url or scratch / "state.db")
+        stack.push_async_callback(db.close)
+
+        async def board() -> Database | None:
+            if not loaded.config.database_url and not (scratch / "kanban.db").exists():
+                return None
+            return await stack.enter_async_context(open_board(db, scratch))
+
+        async def nothing(*_: object) -> None:
+            """Nothing was written, so nothing is read again; and nobody waits long enough to be told."""
+
+        target = ImportTarget(
+            home=home,
+            db=db,
+            loaded=lambda: loaded,
+            reload=nothing,
+            board=board,
+            skills=home / "skills",
+            commands=frozenset(same_name(name) for name in asked["commands"]),
+            now=time.time(),
+        )
+        report = await import_home(asked["kind"], Path(asked["path"]), target, nothing)
+        return report.to_dict()
+
+
+# The report
+
+
+def _render(answer: Mapping[str, Any]) -> list[str]:
+    return [as_typed(tr(line)) for line in _lines(answer)]
+
+
+def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    is_dry = answer["dry_run"]
+    came = sum(part["came"] + part["longer"] for part in answer["parts"].values())
+    if is_dry:
+        yield f"{answer['kind']} in {answer['path']}: this would come. Nothing was written."
+    elif came:
+        yield f"✓ {answer['kind']} in {answer['path']} is imported. Nothing was changed there."
+    else:
+        yield f"✓ {answer['kind']} in {answer['path']}: nothing new. Nothing was changed."
+    for name, part in answer["parts"].items():
+        if any(part.values()):
+            yield f"  {name:<9} {_part(name, part, answer)}"
+    if answer["notes"]:
+        yield "Not as it was there:"
+        for note in answer["notes"]:
+            yield f"  {note['part']:<9} {note['name']}: {note['reason']}"
+        if answer["more_notes"]:
+            yield f"  … and {answer['more_notes']} more (--json shows the first hundred)"
+    if is_dry:
+        if came:
+            yield f"Bring it over: {command_name()} import {answer['kind']} {answer['path']}"
+        return
+    if answer["batch"]:
+        yield f"Take the sessions back: {command_name()} sessions delete {answer['batch']}"
+    if answer["parts"]["keys"]["came"]:
+        yield f"! Stop {answer['kind']} before you start the gateway here: a bot answers at one place only."
+
+
+def _part(name: str, part: Mapping[str, int], answer: Mapping[str, Any]) -> str:
+    words = []
+    if part["came"]:
+        lines = f" ({count(answer['lines'], 'line')})" if name == "sessions" else ""
+        number = f"{part['came']} people" if name == "people" and part["came"] > 1 else count(part["came"], UNITS[name])
+        words.append(f"{number}{lines} {'would come' if answer['dry_run'] else 'came'}")
+    for fate, word in (
+        ("longer", "longer than at the last import"),
+        ("same", "here already"),
+        ("kept", "kept as here"),
+        ("left_out", "left out"),
+    ):
+        if part[fate]:
+            words.append(f"{part[fate]} {word}")
+    return ", ".join(words)

@@ -1,0 +1,71 @@
+"""Count what an import brought, and say what it did not bring and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import field
+from enum import StrEnum
+from typing import Any
+
+from hermes.core.dataclasses import dataclass
+from hermes.core.text import one_line
+from hermes.hosting.importers.found import LeftOut
+
+PARTS = ("settings", "keys", "people", "sessions", "jobs", "tasks", "skills", "files")
+MAX_NOTES = 100
+MAX_NAME_CHARS = 80
+MAX_REASON_CHARS = 240
+
+
+class Fate(StrEnum):
+    """What became of one thing of the other home."""
+
+    CAME = "came"
+    LONGER = "longer"  # a session that was here, and has more lines there by now
+    SAME = "same"  # here already
+    KEPT = "kept"  # here with another value, which stays
+    LEFT_OUT = "left_out"
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """``notes`` are for a person: what was left out or stays as it is here, with the reason."""
+
+    kind: str
+    path: str
+    is_dry: bool = False
+    batch: str = ""
+    lines: int = 0
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {part: Counter() for part in PARTS})
+    notes: list[LeftOut] = field(default_factory=list)
+
+    def add(self, part: str, fate: Fate, name: str = "", reason: str = "") -> None:
+        self.counts[part][fate.value] += 1
+        if reason:
+            self.note(part, name, reason)
+
+    def note(self, part: str, name: str, reason: str) -> None:
+        self.notes.append(LeftOut(part, one_line(name, MAX_NAME_CHARS), one_line(reason, MAX_REASON_CHARS)))
+
+    def leave_out(self, left: Iterable[LeftOut]) -> None:
+        for one in left:
+            self.add(one.part, Fate.LEFT_OUT, one.name, one.reason)
+
+    @property
+    def changes(self) -> int:
+        """How many things came, or would come."""
+        return sum(counted[Fate.CAME] + counted[Fate.LONGER] for counted in self.counts.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "object": "import",
+            "kind": self.kind,
+            "path": self.path,
+            "dry_run": self.is_dry,
+            "batch": self.batch,
+            "lines": self.lines,
+            "parts": {part: {fate.value: counted[fate] for fate in Fate} for part, counted in self.counts.items()},
+            "notes": [{"part": one.part, "name": one.name, "reason": one.reason} for one in self.notes[:MAX_NOTES]],
+            "more_notes": max(0, len(self.notes) - MAX_NOTES),
+        }

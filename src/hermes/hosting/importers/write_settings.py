@@ -1,0 +1,125 @@
+"""Write settings and keys of another gateway into our files. What is set here stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from hermes.config import KNOWN, Loaded
+from hermes.config.edit import set_usable, set_variables
+from hermes.config.keys import OTHER_ENV
+from hermes.config.layers import entries_of
+from hermes.config.resolved import Entry
+from hermes.config.setting import Path
+from hermes.config.values import Key, Kind, looks_unfilled, parse
+from hermes.hosting.importers.found import FoundHome
+from hermes.hosting.importers.report import Fate, ImportReport
+
+BY_HAND = frozenset({"approvals", "terminal", "database", "tools", "toolsets", "checkpoints"})
+"""Sections that decide what the agent may do, or where data is: each person sets them here anew."""
+_DECIDES = "it decides what the agent may do or where data is: set it here yourself"
+_UNKNOWN = "there is no setting of this name here"
+_SECRETS = frozenset({Kind.SECRET, Kind.SECRETS})
+
+
+def import_settings(found: FoundHome, loaded: Loaded, report: ImportReport, *, is_dry: bool) -> None:
+    """Write what is known here and not set yet. Blocks."""
+    label = f"settings of {found.kind}"
+    entries, problems = entries_of(loaded.schema, found.settings, label)
+    for problem in problems:
+        name = problem.where.rpartition(": ")[2]
+        report.add("settings", Fate.LEFT_OUT, name, _UNKNOWN if "unknown" in problem.text else problem.text)
+    wanted: dict[str, str] = {}
+    keys: dict[str, Key] = {}
+    for entry in sorted(entries, key=lambda one: one.is_alias):
+        name = str(entry.key)
+        if name in wanted or not _is_new(entry.key, entry.raw, loaded, report):
+            continue
+        wanted[name] = entry.raw if isinstance(entry.raw, str) else ", ".join(entry.raw)
+        keys[name] = entry.key
+    changes, refused = set_usable(loaded, wanted, is_dry=is_dry)
+    for change in changes:
+        report.add(_part(keys[change.key]), Fate.CAME)
+    for name, reason in refused.items():
+        report.add(_part(keys[name]), Fate.LEFT_OUT, name, reason)
+    written = {keys[change.key].path for change in changes}
+    _import_variables(found, entries, written, loaded, report, is_dry=is_dry)
+
+
+def _import_variables(
+    found: FoundHome,
+    entries: list[Entry],
+    written: Collection[Path],
+    loaded: Loaded,
+    report: ImportReport,
+    *,
+    is_dry: bool,
+) -> None:
+    """Keys go into our `.env` under the names that they had, if a setting of ours reads that name.
+
+    ``written`` are settings that came a moment ago, from the files beside that one.
+    """
+    known = loaded.schema.env_names(_providers(entries))
+    wanted: dict[str, str] = {}
+    for name, value in found.variables.items():
+        keys = known.get(name, [])
+        if not keys or name in OTHER_ENV:
+            report.add("keys", Fate.LEFT_OUT, name, _UNKNOWN)
+            continue
+        key = keys[0]
+        if key.path in written:
+            continue
+        if not _is_new(key, value, loaded, report, name):
+            continue
+        try:
+            parse(key, value)
+        except ValueError as error:
+            report.add(_part(key), Fate.LEFT_OUT, name, f"its value is not usable: {error}")
+            continue
+        if "\n" in value or "\r" in value:
+            report.add(_part(key), Fate.LEFT_OUT, name, "its value has several lines")
+            continue
+        wanted[name] = value.strip()
+        report.add(_part(key), Fate.CAME)
+        if name.endswith("ALLOW_ALL_USERS") and parse(key, value):
+            report.note(
+                "people", name, "everybody may write to the agent, as there: remove the line if you do not want that"
+            )
+    if wanted and not is_dry:
+        set_variables(loaded.files.env, wanted)
+
+
+def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: str = "") -> bool:
+    """Whether a value is to be written; else it is in the report why not."""
+    part, shown = _part(key), name or str(key)
+    if key.path[0] in BY_HAND:
+        report.add(part, Fate.LEFT_OUT, shown, _DECIDES)
+        return False
+    if not isinstance(raw, str | tuple) or looks_unfilled(key, raw):
+        return False  # an example, or nothing at all
+    there = loaded.sources.get(key.path)
+    if there is None or there.winner is None:
+        return True
+    try:
+        is_same = parse(key, raw) == there.value
+    except ValueError:
+        is_same = False
+    if is_same:
+        report.add(part, Fate.SAME)
+    else:
+        report.add(part, Fate.KEPT, shown, f"it is set here ({there.winner}), and that stays")
+    return False
+
+
+def _providers(entries: list[Entry]) -> Mapping[str, str]:
+    """The providers of both sides, each with the variable that holds its key."""
+    providers = dict.fromkeys(KNOWN, "")
+    for entry in entries:
+        if entry.key.path[0] == "providers":
+            variable = providers.setdefault(entry.key.path[1], "")
+            if entry.key.path[2] == "api_key_env" and not variable and isinstance(entry.raw, str):
+                providers[entry.key.path[1]] = entry.raw.strip()
+    return providers
+
+
+def _part(key: Key) -> str:
+    return "keys" if key.kind in _SECRETS else "settings"
