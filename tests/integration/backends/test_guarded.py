@@ -16,6 +16,7 @@ from hermes.agent.toolkit.context import ToolContext
 from hermes.config.schema import LimitsConfig, OwnerTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
+from hermes.store.home import make_home
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import SANDBOXES, SECRET, WHY_NOT, House, running
 
@@ -257,3 +258,26 @@ async def test_without_any_sandbox_there_is_no_weaker_wall(house: House) -> None
 
 async def test_users_are_not_behind_the_owners_wall(guarded: House) -> None:
     assert guarded.terminals.backend(guarded.person("ana")).name is not BackendName.GUARDED
+
+
+async def test_the_agent_of_a_profile_sees_neither_the_home_above_nor_the_other_profiles(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`profiles/work` in a home anywhere: its commands see its own workspace, and no key of another agent."""
+    if why := WHY_NOT["landlock"]():
+        pytest.skip(why)
+    root = house.home.parent / "srv"
+    for folder in (root, root / "profiles" / "work", root / "profiles" / "play"):
+        make_home(folder)
+        (folder / ".env").write_text(f"OPENAI_API_KEY={SECRET}\n")
+    of_profile = House(root / "profiles" / "work", house.db, house.config, house.environ)
+    of_profile.set(backend=OwnerTerminal.GUARDED)
+    of_profile.terminals._sandboxes = ("not tried here", landlock.why_not())
+    monkeypatch.setenv("HOME", str(house.home.parent))
+    project = house.home.parent / "project"
+    project.mkdir()
+    owner = replace(of_profile.person("olga", PersonRole.OWNER), workspace=project)
+    for path in (root / ".env", root / "profiles" / "play" / ".env", root / "profiles" / "work" / ".env"):
+        told = await of_profile.sh(owner, f"cat {path} 2>&1 || echo closed")
+        assert SECRET not in told
+        assert "closed" in told

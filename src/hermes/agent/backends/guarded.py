@@ -148,6 +148,8 @@ class GuardedBackend:
     def _hidden(self) -> list[Path]:
         """Return the real paths to hide, without those inside another one."""
         found = {str(self._home)}
+        if self._home.parent.name == "profiles" and (self._home.parent.parent / ".hermes-home").exists():
+            found.add(str(self._home.parent.parent))  # the home that holds this profile, and the other profiles
         for folder, patterns in ((str(self._user), SECRETS), ("/", SYSTEM_SECRETS)):
             for pattern in patterns:
                 found.update(os.path.realpath(path) for path in _matching(folder, pattern.lstrip("/")))

@@ -35,6 +35,10 @@ RENAMED = {
     ("group_sessions_per_user",): ("sessions", "group_sessions_per_user"),
     ("default_reset_policy",): ("sessions", "reset"),
     ("reset_by_platform",): ("sessions", "reset_by_platform"),
+    ("telegram",): ("platforms", "telegram"),
+    ("discord",): ("platforms", "discord"),
+    ("slack",): ("platforms", "slack"),
+    ("whatsapp",): ("platforms", "whatsapp"),
     ("platforms", "qqbot"): ("platforms", "qq"),
     ("platforms", "api_server"): ("api",),
 }
@@ -65,6 +69,8 @@ def read_home(source: SourceHome) -> FoundHome:
     for name, (part, reason) in _NOT_OURS.items():
         if source.is_file(name) or source.names(name):
             home.leave_out(part, name, reason)
+    if source.names("cron", "output"):
+        home.leave_out("jobs", "cron/output", "answers of past runs stay where they are")
     home.sessions = lambda: _sessions(source, home)
     return home
 

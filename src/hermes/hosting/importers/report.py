@@ -14,7 +14,7 @@ from hermes.hosting.importers.found import LeftOut
 
 PARTS = ("settings", "keys", "people", "sessions", "jobs", "tasks", "skills", "files")
 MAX_NOTES = 100
-MAX_NAME_CHARS = 80
+MAX_NAME_CHARS = 400
 MAX_REASON_CHARS = 240
 
 
@@ -66,6 +66,15 @@ class ImportReport:
             "batch": self.batch,
             "lines": self.lines,
             "parts": {part: {fate.value: counted[fate] for fate in Fate} for part, counted in self.counts.items()},
-            "notes": [{"part": one.part, "name": one.name, "reason": one.reason} for one in self.notes[:MAX_NOTES]],
+            "notes": [
+                {"part": one.part, "name": one.name, "reason": one.reason} for one in self._ordered()[:MAX_NOTES]
+            ],
             "more_notes": max(0, len(self.notes) - MAX_NOTES),
         }
+
+    def _ordered(self) -> list[LeftOut]:
+        """By part, so that many damaged lines of one do not hide the others; sessions have the most and stand last."""
+        order = {
+            part: place for place, part in enumerate((*(part for part in PARTS if part != "sessions"), "sessions"))
+        }
+        return sorted(self.notes, key=lambda one: order[one.part])

@@ -18,6 +18,7 @@ BY_HAND = frozenset({"approvals", "terminal", "database", "tools", "toolsets", "
 """Sections that decide what the agent may do, or where data is: each person sets them here anew."""
 _DECIDES = "it decides what the agent may do or where data is: set it here yourself"
 _UNKNOWN = "there is no setting of this name here"
+SHOWN_NAMES = 12
 _SECRETS = frozenset({Kind.SECRET, Kind.SECRETS})
 
 
@@ -25,9 +26,14 @@ def import_settings(found: FoundHome, loaded: Loaded, report: ImportReport, *, i
     """Write what is known here and not set yet. Blocks."""
     label = f"settings of {found.kind}"
     entries, problems = entries_of(loaded.schema, found.settings, label)
+    unknown = []
     for problem in problems:
         name = problem.where.rpartition(": ")[2]
-        report.add("settings", Fate.LEFT_OUT, name, _UNKNOWN if "unknown" in problem.text else problem.text)
+        if "unknown" in problem.text:
+            unknown.append(name)
+        else:
+            report.add("settings", Fate.LEFT_OUT, name, problem.text)
+    _leave_unknown("settings", unknown, report)
     wanted: dict[str, str] = {}
     keys: dict[str, Key] = {}
     for entry in sorted(entries, key=lambda one: one.is_alias):
@@ -60,10 +66,10 @@ def _import_variables(
     """
     known = loaded.schema.env_names(_providers(entries))
     wanted: dict[str, str] = {}
+    _leave_unknown("keys", [name for name in found.variables if name not in known or name in OTHER_ENV], report)
     for name, value in found.variables.items():
         keys = known.get(name, [])
         if not keys or name in OTHER_ENV:
-            report.add("keys", Fate.LEFT_OUT, name, _UNKNOWN)
             continue
         key = keys[0]
         if key.path in written:
@@ -86,6 +92,18 @@ def _import_variables(
             )
     if wanted and not is_dry:
         set_variables(loaded.files.env, wanted)
+
+
+def _leave_unknown(part: str, names: list[str], report: ImportReport) -> None:
+    """Name what nothing here is called like, in one line: a whole configuration holds hundreds."""
+    for _ in names:
+        report.add(part, Fate.LEFT_OUT)
+    if names:
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        shown = ", ".join(names[:SHOWN_NAMES])
+        report.note(
+            part, f"{shown}{more}", _UNKNOWN if len(names) == 1 else "there are no settings of these names here"
+        )
 
 
 def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: str = "") -> bool:
