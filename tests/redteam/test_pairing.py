@@ -20,9 +20,10 @@ from hermes.core.roles import PersonRole
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.server import ControlServer
 from hermes.platforms.telegram import MANIFEST
+from hermes.services.deletion import SessionDeletion
 from hermes.services.gateway import Gateway
 from hermes.services.inbound import judge, notices
-from hermes.services.janitor import STRANGERS_LIVE_SECONDS, Janitor
+from hermes.services.retention import DAY, Retention
 from hermes.store import people
 from tests.fakes.clock import FakeClock
 from tests.fakes.telegram import FakeTelegram
@@ -177,7 +178,7 @@ async def test_a_crowd_of_strangers_leaves_a_bounded_number_of_rows(start: Start
         await telegram.wait_for(lambda: "echo: hello" in telegram.texts(USER), SECONDS)
 
 
-async def test_what_strangers_left_is_forgotten_after_a_week(start: Start, telegram: FakeTelegram) -> None:
+async def test_what_strangers_left_is_forgotten_after_a_day(start: Start, telegram: FakeTelegram) -> None:
     clock = FakeClock()
     async with start(clock=clock) as gateway:
         for user in (ANA, EVE):
@@ -190,8 +191,9 @@ async def test_what_strangers_left_is_forgotten_after_a_week(start: Start, teleg
             return int(await gateway.db.read(lambda tx: tx.value(sent))) == 3
 
         await until(is_told)
-        clock.advance(STRANGERS_LIVE_SECONDS + 1)
-        await Janitor(gateway.db, gateway.clock).sweep()
+        clock.advance(DAY + 1)
+        sessions = SessionDeletion(gateway.db, gateway.home, gateway.clock)
+        await Retention(gateway.db, gateway.home, gateway.clock, lambda: gateway.config, sessions).look()
         assert await counted(gateway, "inbox") == await counted(gateway, "outbox") == 1
         assert await counted(gateway, "targets") == 1
         assert await code_shown(telegram, EVE), "and whoever writes again is answered as at first"

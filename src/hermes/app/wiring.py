@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from importlib import import_module
@@ -94,11 +94,14 @@ if TYPE_CHECKING:
     from hermes.services.cluster.services import ClusterServices
     from hermes.services.cron.for_tools import ToolJobs
     from hermes.services.cron.timer import CronTimer
+    from hermes.services.deletion import SessionDeletion
     from hermes.services.kanban.dispatch import Dispatch
+    from hermes.services.retention import Retention
     from hermes.services.webhooks.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
 
+RETENTION_AFTER_SECONDS = 60.0  # the first look at what is too old
 HAND_OVER_SECONDS = 0.4  # for turns to finish, where another node can go on with them
 
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -196,6 +199,7 @@ class Wiring:
         self._bus = EventBus()
         self._hub = LocalHub(ground.setting.home / "pictures")
         self._webhook_changes = asyncio.Event()
+        self._response_stores: list[Callable[[], Awaitable[Database]]] = []
         self._board_used = asyncio.Event()
 
     def build(self) -> Gateway:
@@ -268,6 +272,7 @@ class Wiring:
             "skills": self._skills.run,
             "tools": self._bring_in_tools,
             "cron": self._run_cron,
+            "retention": self._run_retention,
         }
 
     @cached_property
@@ -303,6 +308,8 @@ class Wiring:
             hub=self._hub,
             requests=self._requests,
             pairings=self._pairings,
+            deletion=lambda: self._deletion,
+            response_stores=self._response_stores,
             board=lambda: self._board,
             dispatch=lambda: self._dispatch,
             troubles=self._ground.troubles.texts,
@@ -317,6 +324,28 @@ class Wiring:
             webhooks=lambda: self._webhooks,
             webhook_changes=self._webhook_changes,
         )
+
+    # What goes
+
+    @cached_property
+    def _deletion(self) -> SessionDeletion:
+        from hermes.services.deletion import SessionDeletion  # a start deletes nothing
+
+        return SessionDeletion(self._db, self._home, self._clock, self._response_stores)
+
+    async def _run_retention(self) -> None:
+        """Prune what is too old, in a gateway that hears all platforms; the first look is a while after the start."""
+        if self._setting.only is None:
+            await asyncio.sleep(RETENTION_AFTER_SECONDS)
+            await asyncio.to_thread(import_module, "hermes.services.retention")
+            await self._retention.run()
+
+    @cached_property
+    def _retention(self) -> Retention:
+        from hermes.services.retention import Retention
+
+        is_mine = self._is_mine("task:janitor")
+        return Retention(self._db, self._home, self._clock, self._config, self._deletion, is_mine)
 
     def _is_mine(self, task: str) -> Callable[[], bool] | None:
         """Whether this node does what one node does for all; None where there are no others."""

@@ -248,6 +248,29 @@ class CheckpointsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionConfig:
+    """How long what is settled is kept, and how much of it."""
+
+    days: int = setting(90, "days that settled messages, deliveries, turns and approvals are kept", low=2, high=36_500)
+    refused_days: int = setting(1, "days that messages of refused strangers are kept", low=1, high=36_500)
+    requests_days: int = setting(
+        30,
+        "days that sessions of single API requests and of subtasks are kept after their last use",
+        low=1,
+        high=36_500,
+    )
+    files_days: int = setting(
+        30, "days that outputs of commands and jobs, old logs and damaged stores set aside are kept", low=1, high=36_500
+    )
+    max_mb: int = setting(
+        4000, "megabytes of `state.db` beyond which settled rows go before their time", low=50, high=10_000_000
+    )
+    files_max_mb: int = setting(
+        1000, "megabytes for outputs, and for damaged stores set aside; the oldest go first", low=10, high=10_000_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalsConfig:
     mode: str = setting(
         "dangerous",
@@ -470,6 +493,7 @@ class Config:
     delivery: DeliveryConfig = section(DeliveryConfig)
     approvals: ApprovalsConfig = section(ApprovalsConfig)
     checkpoints: CheckpointsConfig = section(CheckpointsConfig)
+    retention: RetentionConfig = section(RetentionConfig)
     api: ApiConfig = section(ApiConfig)
     dashboard: DashboardConfig = section(DashboardConfig)
     skills: SkillsConfig = section(SkillsConfig)

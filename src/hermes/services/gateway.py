@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hermes.services.cluster.node import ClusterNode
     from hermes.services.cron.jobs import Jobs
     from hermes.services.cron.timer import CronTimer
+    from hermes.services.deletion import SessionDeletion
     from hermes.services.kanban.dispatch import Dispatch
     from hermes.services.webhooks.webhooks import Webhooks
 
@@ -91,6 +92,9 @@ class Gateway:
     hub: LocalDoor
     requests: Requests
     pairings: Pairings
+    deletion: Callable[[], SessionDeletion]
+    response_stores: list[Callable[[], Awaitable[Database]]]
+    """Where a server has the store of responses open."""
     board: Callable[[], Board]
     dispatch: Callable[[], Dispatch]
     troubles: list[str] = field(default_factory=list)

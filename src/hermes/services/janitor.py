@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from hermes.core.errors import StoreIsDownError
 from hermes.services.clock import SteadyClock
 from hermes.services.memory_trim import MemoryTrim
-from hermes.store import clock_change, inbox, outbox, pairings
+from hermes.store import clock_change, inbox, outbox
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 LOOKS_PER_SWEEP = 12
 KEYS_LIVE_SECONDS = 30 * 86400.0
-STRANGERS_LIVE_SECONDS = 7 * 86400.0
 
 
 class Janitor:
@@ -92,7 +91,6 @@ class Janitor:
         if self._is_mine is None or self._is_mine():
             await self._db.alone(outbox.expire_parked, now=now)
             await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
-            await self._db.alone(pairings.forget_strangers, before=now - STRANGERS_LIVE_SECONDS)
         if self._is_mine is not None and self._is_mine():
             from hermes.store.cluster import nodes  # only in a cluster
 

@@ -227,6 +227,10 @@ class Database(ABC):
                     log.warning("Claim not given back", extra={"reason": str(undo.error)})
             raise
 
+    @abstractmethod
+    async def compact(self) -> None:
+        """Write the database anew without its free space, where deleted rows still stand. Others wait meanwhile."""
+
     async def _finish(self, job: Job[T]) -> T:
         """Submit a write and wait for it; a cancelled caller still waits for the outcome."""
         self._submit(job)

@@ -553,7 +553,7 @@ def expire_unclaimed(tx: Tx, *, now: float) -> int:
 def retry_dead(tx: Tx, row_id: str, *, expires_at: float, now: float) -> bool:
     """Offer a dead letter again, because a person asked for it."""
     target = tx.value("SELECT target FROM outbox WHERE id = :id AND state = 'dead'", id=row_id)
-    if target is None:
+    if target is None or _is_blank(tx, row_id):
         return False
     tx.run(
         """
@@ -568,6 +568,16 @@ def retry_dead(tx: Tx, row_id: str, *, expires_at: float, now: float) -> bool:
     tx.run("UPDATE outbox SET state = 'joined' WHERE joined_to = :id AND joined_to <> '' AND state = 'dead'", id=row_id)
     claims.wake(tx, "targets", str(target), at=now)
     return True
+
+
+def _is_blank(tx: Tx, row_id: str) -> bool:
+    """Whether the words of a delivery went with its session."""
+    body = str(tx.value("SELECT body FROM outbox WHERE id = :id", id=row_id) or "")
+    try:
+        message = codec.load_outbound(body)
+    except ValueError:  # damaged: sending it says so
+        return False
+    return not message.text and message.attachment is None
 
 
 def states(tx: Tx, row_ids: Sequence[str]) -> dict[str, tuple[str, float]]:

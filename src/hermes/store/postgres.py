@@ -146,6 +146,9 @@ class PostgresDatabase(Database):
             self._jobs.put(None)
         await self._join(self._threads, self._limits.close_seconds)
 
+    async def compact(self) -> None:
+        """Do nothing: autovacuum frees the space of deleted rows, and new rows overwrite them."""
+
     def connect(self, seconds: float | None = None) -> Connection:
         """Open a connection with the timeouts that every connection of ours has. The caller closes it."""
         try:

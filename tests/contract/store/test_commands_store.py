@@ -163,8 +163,8 @@ async def test_an_import_is_known_again_grows_and_is_taken_back(database: Databa
     assert [line.text for line in await database.read(transcripts.history, "s_old")] == ["a", "b", "c"]
     assert await database.read(transcripts.of_lane, LANE) == "s_old"
     assert await database.read(transcripts.belongs_to, "s_old", "p_7")
-    assert await database.write(imports.remove, "im_2") == ([], [])
-    assert await database.write(imports.remove, "im_1") == (["s_old"], [])
+    assert await database.write(imports.remove, "im_2", now=NOW) == ([], [])
+    assert await database.write(imports.remove, "im_1", now=NOW) == (["s_old"], [])
     assert await database.read(transcripts.get, "s_old") is None
     assert await database.read(transcripts.of_lane, LANE) == ""
 
@@ -176,7 +176,7 @@ async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Da
     await finish(database, begun)
     more = imported(*"abcdefgh")
     assert await database.write(imports.bring_in, more, batch="im_2") == (ImportOutcome.OURS, 0)
-    assert await database.write(imports.remove, "im_1") == ([], ["s_old"])
+    assert await database.write(imports.remove, "im_1", now=NOW) == ([], ["s_old"])
 
 
 async def test_an_ended_session_is_brought_in_without_touching_a_lane(database: Database) -> None:

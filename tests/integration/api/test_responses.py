@@ -13,7 +13,7 @@ import pytest
 from hermes.core.roles import PersonRole
 from hermes.servers.api.context import Caller
 from hermes.servers.api.responses import routes
-from hermes.servers.api.responses.finalizer import Retention
+from hermes.servers.api.responses.finalizer import ResponseLimits
 from hermes.store import people
 from hermes.store.api import responses as store
 from hermes.store.db import Tx
@@ -44,7 +44,7 @@ def kept() -> dict[str, int]:
 
 @pytest.fixture
 def families(kept: dict[str, int]) -> Families:
-    return (lambda parts: routes.routes(parts, kept=Retention(**kept)),)
+    return (lambda parts: routes.routes(parts, kept=ResponseLimits(**kept)),)
 
 
 async def streamed(api: Api, body: Json, **headers: str) -> list[Json]:

@@ -39,7 +39,7 @@ from hermes.services.requests.requests import PLATFORM
 from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import deletion, transcripts
 from hermes.store.sessions.transcripts import Session, SessionFilter, TranscriptLine
 
 if TYPE_CHECKING:
@@ -170,8 +170,9 @@ class SessionRoutes:
     async def delete(self, request: web.Request) -> web.Response:
         """For good. Not while something runs or waits in it."""
         shown = await self._find(request, Action.CHANGE_OWN)
-        if not await self._db.write(_delete_idle, shown.session):
+        if not await self._db.write(_delete_idle, shown.session, now=self._gateway.clock.now()):
             raise ApiError(409, f"{BUSY} Stop it first.", code="session_busy", kind="conflict_error")
+        await self._gateway.deletion().erase([shown.session.id])
         return json_response({"id": shown.session.id, "object": "session", "deleted": True})
 
     async def fork(self, request: web.Request) -> web.Response:
@@ -392,8 +393,8 @@ def _is_busy(tx: Tx, session: Session) -> bool:
     return lane is not None and lane[0] == session.id and (lane[1] != "" or inbox.has_queued(tx, session.key))
 
 
-def _delete_idle(tx: Tx, session: Session) -> bool:
+def _delete_idle(tx: Tx, session: Session, *, now: float) -> bool:
     if _is_busy(tx, session):
         return False
-    transcripts.delete(tx, session.id)
+    deletion.delete(tx, session.id, now=now)
     return True

@@ -12,6 +12,7 @@ from hermes.store.db import Tx
 PREFIX = "picture:"
 MIN_CHARS = 1024
 """A shorter address is kept in its message: its name would not be shorter."""
+NOTED_SECONDS = 86400.0
 
 
 def take_out(messages: Sequence[ChatMessage]) -> tuple[tuple[ChatMessage, ...], dict[str, str]]:
@@ -56,13 +57,17 @@ def names_in(messages: Sequence[ChatMessage]) -> set[str]:
 
 
 def keep(tx: Tx, found: dict[str, str], *, now: float) -> None:
-    """Store pictures; one that is there stays as it is."""
+    """Store pictures; of one that is there, note about once a day that it is still used."""
     for name, url in found.items():
         tx.run(
-            "INSERT INTO pictures (hash, url, created_at) VALUES (:hash, :url, :now) ON CONFLICT (hash) DO NOTHING",
+            """
+            INSERT INTO pictures (hash, url, created_at) VALUES (:hash, :url, :now)
+            ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at WHERE pictures.created_at < :old
+            """,
             hash=name,
             url=url,
             now=now,
+            old=now - NOTED_SECONDS,
         )
 
 

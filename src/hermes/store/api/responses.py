@@ -134,6 +134,20 @@ def delete(tx: Tx, response_id: str) -> bool:
     return tx.run("DELETE FROM responses WHERE id = :id", id=response_id) == 1
 
 
+def delete_session(tx: Tx, session_id: str) -> bool:
+    """Remove the responses of a session, and the conversations they are of. Returns whether there were any."""
+    named = "SELECT 1 FROM responses WHERE responses.id = conversations.response_id AND session_id = :id"
+    tx.run(
+        f"""
+        DELETE FROM conversation_objects WHERE EXISTS (
+            SELECT 1 FROM conversations WHERE conversations.asked_by = conversation_objects.asked_by
+                AND conversations.name = conversation_objects.name AND EXISTS ({named}))
+        """,  # noqa: S608 - a constant of ours
+        id=session_id,
+    )
+    return tx.run("DELETE FROM responses WHERE session_id = :id", id=session_id) > 0
+
+
 def evict(tx: Tx, *, most: int = MAX_RESPONSES, before: float = 0.0, bite: int = BITE) -> int:
     """Delete what is older than ``before``, and the oldest ended beyond ``most``; a bounded number at a time."""
     old = tx.run(

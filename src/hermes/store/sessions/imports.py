@@ -9,7 +9,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.store import people
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import deletion, transcripts
 
 IMPORTED = "imported"
 """The reason of the one turn that says whose an imported session is."""
@@ -144,11 +144,11 @@ def is_used(tx: Tx, session_id: str) -> bool:
     return used is not None
 
 
-def remove(tx: Tx, batch: str) -> tuple[list[str], list[str]]:
+def remove(tx: Tx, batch: str, *, now: float) -> tuple[list[str], list[str]]:
     """Delete what came with one import and was not gone on with since. Returns what was deleted and what was kept."""
     found = tx.all("SELECT id FROM sessions WHERE batch = :batch AND batch <> '' ORDER BY id", str, batch=batch)
     kept = [session_id for session_id in found if is_used(tx, session_id)]
     gone = [session_id for session_id in found if session_id not in kept]
     for session_id in gone:
-        transcripts.delete(tx, session_id)
+        deletion.delete(tx, session_id, now=now)
     return gone, kept

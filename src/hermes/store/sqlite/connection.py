@@ -328,6 +328,27 @@ class SqliteConnection:
         self._commits, self._changes = 0, self.connection.total_changes
         self._wal_bytes = self._wal_size()
 
+    def compact(self) -> None:
+        """Write the file anew without its free space, which holds what was deleted; then open it again.
+
+        The map of the pages goes first: a process that is killed on the way leaves a sound file without a map.
+        """
+        with contextlib.ExitStack() as stack:
+            for reader in self.readers:
+                stack.enter_context(reader.lock)
+                reader.close()
+            assert self.connection is not None  # noqa: S101 - the caller looked
+            self.checkpoint()
+            self._pages.drop()
+            # A connection of its own: the writer keeps temporary tables in memory, and the copy may be large.
+            with contextlib.closing(self.location.connect_bare(self._limits)) as own:
+                own.execute("PRAGMA wal_autocheckpoint = 0")
+                own.execute("VACUUM")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.sidecar.write_anew()
+            self.close()
+            self.open()
+
     def _note_pages(self, up_to: int | None = None) -> None:
         try:
             self._pages.note_log() if up_to is None else self._pages.note_log(up_to)

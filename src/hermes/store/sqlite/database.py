@@ -137,6 +137,9 @@ class SqliteDatabase(Database):
             if job.kind == "heal":
                 self._answer_heal(job)
                 continue
+            if job.kind == "compact":
+                self._compact(job)
+                continue
             group = [job]
             if job.kind == "write":
                 held = self._gather(group)
@@ -298,6 +301,20 @@ class SqliteDatabase(Database):
     def _keep_index(self) -> None:
         self._index_timer = None
         self._keep_soon()
+
+    async def compact(self) -> None:
+        await self._finish(Job("compact", lambda _tx: None, (), {}, self._loop.create_future()))
+
+    def _compact(self, job: Job[None]) -> None:
+        try:
+            self._make_ready()
+            self._file.compact()
+            assert self._file.connection is not None  # noqa: S101 - opened again
+            self._file.sidecar.committed()
+            self._file.sidecar.keep(sqlite_file.tx_of(self._file.connection), is_last=True)
+        except (GatewayError, sqlite3.Error, OSError) as error:
+            job.fail(self._in_words(error))
+        self._release_later([job])
 
     # Damage
 

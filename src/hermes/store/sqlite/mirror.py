@@ -72,6 +72,10 @@ class Mirror:
         """A changed row's name for ``write``."""
         return orjson.dumps([table, *key]).decode()
 
+    def outdate(self) -> None:
+        """Have the next ``write`` write everything."""
+        self._is_whole = False
+
     def is_missing(self) -> bool:
         return bool(self._tables) and not self._path.exists()
 

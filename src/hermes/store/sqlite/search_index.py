@@ -147,6 +147,13 @@ def forget(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
         db.execute("DELETE FROM progress WHERE session_id = ?", (session_id,))
 
 
+def erase(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
+    """Forget sessions, and write the index anew: until then their words stand in old segments and free pages."""
+    forget(db, session_ids)
+    db.execute("INSERT INTO lines (lines) VALUES ('optimize')")
+    db.execute("VACUUM")
+
+
 def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, after: int = 0) -> list[IndexHit]:
     """Lines of this person's turns that hold every word of the query, the best match first; '' for everybody's."""
     words = query.split()

@@ -50,6 +50,10 @@ class SessionIndex:
             key = _parsed(tx.value("SELECT key FROM sessions WHERE id = :id", id=session_id) or "")
             self._is_due = key is None or key.platform not in DOORS
 
+    def hurry(self) -> None:
+        """Have the file written at the next look."""
+        self._is_due, self._written_at = True, -WRITE_SECONDS
+
     def due_in(self) -> float | None:
         """Seconds until the file should be written; None when it tells everything."""
         return max(0.0, self._written_at + WRITE_SECONDS - self._clock()) if self._is_due else None

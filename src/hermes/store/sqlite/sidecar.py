@@ -41,6 +41,7 @@ class SidecarWriter:
         self._due: set[Change] = set()
         self._unwritten: set[Change] = set()
         self._said = ""
+        self._has_sessions = False
 
     def watch(self, connection: sqlite3.Connection) -> None:
         """Learn of every change this connection makes."""
@@ -49,7 +50,8 @@ class SidecarWriter:
         connection.create_function("hermes_mirrored", -1, self._note_row)
         for when, calls in self._mirror.triggers(connection, "hermes_mirrored"):
             _trigger(connection, when, calls)
-        if {"transcript", "sessions"} <= tables:
+        self._has_sessions = {"transcript", "sessions"} <= tables
+        if self._has_sessions:
             _trigger(connection, "AFTER INSERT ON main.transcript", "hermes_changed('lines', NEW.session_id)")
             noted = "AFTER UPDATE OF title, ended_at, heard ON main.sessions"
             _trigger(connection, noted, "hermes_changed('session', NEW.id)")
@@ -74,6 +76,13 @@ class SidecarWriter:
             self._due |= self._seen
         self._seen.clear()
         return was_idle
+
+    def write_anew(self) -> None:
+        """Have the mirror and the index written whole with the next change: they hold rows that are gone by now."""
+        if self._has_sessions:
+            self._mirror.outdate()
+            self._index.hurry()
+            self._seen.add(_EVERYTHING)
 
     def index_due_in(self) -> float | None:
         """Seconds until ``keep`` would write the index of sessions; None when nothing of it waits."""

@@ -207,6 +207,9 @@ class DyingDatabase(Database):
     async def close(self) -> None:
         await self._db.close()
 
+    async def compact(self) -> None:
+        await self._db.compact()
+
 
 def dies_at(monkeypatch: pytest.MonkeyPatch, call: str, *, is_after: bool) -> None:
     """The process ends with this call to the system."""

@@ -70,7 +70,7 @@ def _later(gateway: Gateway, verb: str) -> Handler:
 def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
     live = _Live(gateway)
     return {
-        **StoreVerbs(gateway.home, gateway.db, gateway.clock).mapping(),
+        **StoreVerbs(gateway.home, gateway.db, gateway.clock, gateway.deletion).mapping(),
         **PairingVerbs(gateway.pairings).mapping(),
         **ApprovalVerbs(gateway.db, gateway.approvals).mapping(),
         **StandingVerbs(

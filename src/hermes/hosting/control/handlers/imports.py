@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.core.errors import GatewayError
+from hermes.core.ports import Clock
 from hermes.hosting.control.server import Handler, Reply
 from hermes.hosting.importers import hermes_agent
 from hermes.hosting.importers.hermes_agent import Read
@@ -18,15 +19,20 @@ from hermes.store.sessions import imports, transcripts
 from hermes.store.sessions.imports import ImportOutcome
 from hermes.store.sqlite import transcript_files
 
+if TYPE_CHECKING:
+    from hermes.services.deletion import SessionDeletion
+
 BATCH = "im"
 TOLD_EVERY = 20
 MAX_TROUBLES = 50
 
 
 class ImportVerbs:
-    def __init__(self, home: Path, db: Database) -> None:
+    def __init__(self, home: Path, db: Database, clock: Clock, deletion: Callable[[], SessionDeletion]) -> None:
         self._home = home
         self._db = db
+        self._clock = clock
+        self._deletion = deletion
 
     def mapping(self) -> Mapping[str, Handler]:
         return {"sessions.import": self.bring_in, "sessions.delete_import": self.remove}
@@ -95,9 +101,10 @@ class ImportVerbs:
     async def remove(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{batch}``: delete what one import brought, but for what was gone on with since."""
         batch = str(args.get("batch") or "")
-        gone, kept = await self._db.write(imports.remove, batch)
+        gone, kept = await self._db.write(imports.remove, batch, now=self._clock.now())
         if not gone and not kept:
             raise GatewayError(f"There is no import {batch!r}, or it was taken back already.")
+        await self._deletion().erase(gone)
         return {"batch": batch, "deleted": gone, "kept": kept}
 
 

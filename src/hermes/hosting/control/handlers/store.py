@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -24,11 +24,14 @@ from hermes.store import codec, inbox, outbox, stats, trace
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import deletion, transcripts
 from hermes.store.sqlite import backup, losses
 from hermes.store.sqlite.transcript_files import Journal
 from hermes.store.trace import Latest, Life
 from hermes.store.turns.turns import TurnState
+
+if TYPE_CHECKING:
+    from hermes.services.deletion import SessionDeletion
 
 MAX_LISTED = 10_000
 
@@ -43,10 +46,19 @@ class NotFoundError(GatewayError):
 class StoreVerbs:
     """What can be read and changed with a database in hand."""
 
-    def __init__(self, home: Path, db: Database, clock: Clock) -> None:
+    def __init__(
+        self, home: Path, db: Database, clock: Clock, deletion: Callable[[], SessionDeletion] | None = None
+    ) -> None:
+        """``deletion``: a running gateway's own."""
         self._home = home
         self._db = db
         self._clock = clock
+        self._deletion = deletion or self._make_deletion
+
+    def _make_deletion(self) -> SessionDeletion:
+        from hermes.services.deletion import SessionDeletion
+
+        return SessionDeletion(self._db, self._home, self._clock)
 
     def mapping(self) -> Mapping[str, Handler]:
         return {
@@ -64,7 +76,7 @@ class StoreVerbs:
             "doctor.work": self.work,
             "doctor.heal": self.heal,
             "store.counts": self.counts,
-            **ImportVerbs(self._home, self._db).mapping(),
+            **ImportVerbs(self._home, self._db, self._clock, self._deletion).mapping(),
             **KeyVerbs(self._db, self._clock).mapping(),
             **ApprovalVerbs(self._db, Approvals(self._db, self._clock)).mapping(),
             **PeopleVerbs(self._db).mapping(),
@@ -123,7 +135,7 @@ class StoreVerbs:
     async def delete(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         session = await self._session(args)
         await self._delete(session["id"])
-        return session
+        return {**session, "is_complete": await self._deletion().erase([session["id"]])}
 
     async def prune(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{older_than_seconds, dry_run?}``: delete ended sessions nobody touched for so long."""
@@ -132,6 +144,7 @@ class StoreVerbs:
         if not args.get("dry_run"):
             for session_id in found:
                 await self._delete(session_id)
+            await self._deletion().erase(found)
         return {"sessions": found}
 
     async def rebuild(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -159,7 +172,7 @@ class StoreVerbs:
         raise NotFoundError(f"There is no session {name!r}. Look: hermes sessions list")
 
     async def _delete(self, session_id: str) -> None:
-        if not await self._db.write(_delete_idle, session_id):
+        if not await self._db.write(_delete_idle, session_id, now=self._clock.now()):
             raise GatewayError(f"A turn is running in {session_id}. Stop it first: /stop in its chat.")
 
     def _files(self) -> list[str]:
@@ -325,8 +338,8 @@ def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
     return [_session_to_dict(tx, session) for session in transcripts.find(tx, name)]
 
 
-def _delete_idle(tx: Tx, session_id: str) -> bool:
+def _delete_idle(tx: Tx, session_id: str, *, now: float) -> bool:
     if transcripts.is_busy(tx, session_id):
         return False
-    transcripts.delete(tx, session_id)
+    deletion.delete(tx, session_id, now=now)
     return True

@@ -42,7 +42,7 @@ NEVER_BEGUN = "the gateway ended before it was begun"
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class ResponseLimits:
     """How many stored responses there may be, and how long they live."""
 
     most: int = responses.MAX_RESPONSES
@@ -72,9 +72,11 @@ class _Due:
 class ResponseFinalizer:
     """``running`` is a context of the web application: the store is open, and settled, while that serves."""
 
-    def __init__(self, gateway: Gateway, kept: Retention | None = None, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(
+        self, gateway: Gateway, kept: ResponseLimits | None = None, look_seconds: float = LOOK_SECONDS
+    ) -> None:
         self._gateway = gateway
-        self._kept = kept or Retention()
+        self._kept = kept or ResponseLimits()
         self._look_seconds = look_seconds
         self._db: Database | None = None
         self._is_closed = False
@@ -86,6 +88,7 @@ class ResponseFinalizer:
         self._trouble = ""
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
+        self._gateway.response_stores.append(self.db)
         try:
             await self.db()
         except ApiError as error:
@@ -101,6 +104,7 @@ class ResponseFinalizer:
             finally:
                 settling.cancel()
                 await asyncio.gather(settling, return_exceptions=True)
+                self._gateway.response_stores.remove(self.db)
                 self._db, self._is_closed = None, True
 
     async def db(self) -> Database:

@@ -51,7 +51,7 @@ from hermes.servers.api.input.sampling import check_sampling
 from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.answers import Answering, ResponseAnswers, answering_of, with_headers
-from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
+from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, ResponseLimits
 from hermes.servers.api.responses.paging import page_of
 from hermes.servers.api.responses.places import Continuation, ResponsePlaces, is_visible
 from hermes.servers.api.responses.references import with_items
@@ -75,7 +75,7 @@ STOP_PAUSE_SECONDS = 0.05
 KEEPER = web.AppKey("responses", ResponseFinalizer)
 
 
-def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention | None = None) -> RouteAdder:
+def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: ResponseLimits | None = None) -> RouteAdder:
     def add(app: web.Application) -> None:
         finalizer = ResponseFinalizer(parts.gateway, kept)
         handlers = ResponseRoutes(parts, finalizer, limits)
