@@ -177,10 +177,19 @@ def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.TranscriptLine]
         if message is None or message.role not in (Role.USER, Role.ASSISTANT) or not message.text.strip():
             continue
         if line.turn_id not in whose:
-            whose[line.turn_id] = str(tx.value("SELECT person_id FROM turns WHERE id = :id", id=line.turn_id) or "")
+            whose[line.turn_id] = _person_of(tx, session_id, line.turn_id)
         text = message.text[:MAX_TEXT_CHARS]
         found.append(IndexedLine(session_id, line.seq, whose[line.turn_id], message.role.value, text, line.at))
     return found
+
+
+def _person_of(tx: Tx, session_id: str, turn_id: str) -> str:
+    """Whose turn it was. One that was pruned belongs to the only person of its session, if there is only one."""
+    found = tx.value("SELECT person_id FROM turns WHERE id = :id", id=turn_id)
+    if found is not None:
+        return str(found)
+    people = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
+    return people[0] if len(people) == 1 else ""
 
 
 def _visible(tx: Tx, hits: Sequence[IndexHit], person_id: str, session_id: str) -> list[SessionHit]:

@@ -192,9 +192,12 @@ def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
         return _delete_import(client, args)
     if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
         return _not_sure("delete ID")
-    answer = client.ask("sessions.delete", {"id": args.id})
-    text = f"✓ {answer['id']} is deleted ({count(answer['seq'], 'line')})."
-    return out_result(answer, text, as_json=args.as_json)
+    answer = client.ask("sessions.delete", {"id": args.id}, timeout=LONG_SECONDS)
+    lines = [f"✓ {answer['id']} is deleted ({count(answer['seq'], 'line')})."]
+    if not answer.get("is_complete", True):
+        lines.append("  Its words leave the free pages of the database by tomorrow; a reply under way is sent first.")
+    lines.append("  Backups made before still hold it, until they are deleted.")
+    return out_result(answer, lines, as_json=args.as_json)
 
 
 def _prune(client: GatewayClient, args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from hermes.cli.support.client import (
     outside_platforms,
 )
 from hermes.cli.support.program_name import as_typed, command_name
-from hermes.core.durations import count
+from hermes.core.durations import count, format_duration
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
@@ -94,6 +95,7 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
         "approvals_mode": config.approvals.mode,
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
+        "kept": _kept(home),
         "counts": counts,
         "store_trouble": trouble,
         "accounts": {
@@ -122,6 +124,8 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     size = f", {overview['store_bytes'] / 1_000_000:.1f} MB" if overview["store_bytes"] else ""
     held = f", {count(counts['sessions'], 'session')}" if counts else ""
     rows.append(f"store      {overview['store']}{size}{held}")
+    if kept := _kept_words(overview.get("kept") or {}, counts):
+        rows.append(f"kept       {kept}")
     if overview["store_trouble"]:
         rows.append(f"{'':<10} {overview['store_trouble']}")
     if counts and counts["dead_letters"]:
@@ -136,6 +140,30 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
         if len(problems) > 1:
             rows.append(f"{'':<10} {count(len(problems) - 1, 'more problem')} → {command_name()} config check")
     return [f"  {row}" for row in rows]
+
+
+def _kept(home: Path) -> dict[str, int]:
+    """Bytes of what stands beside the database, and of the disk that are free."""
+    from hermes.hosting import stored
+
+    try:
+        found = stored.measure(home)
+    except OSError:  # no rights, or no home yet: the first lines say it
+        return {}
+    return {**found.parts, "damaged stores set aside": found.set_aside, "free": found.free}
+
+
+def _kept_words(kept: Mapping[str, int], counts: Mapping[str, Any] | None) -> str:
+    """What is stored beside the database, and since when messages are kept."""
+    from hermes.hosting import stored
+
+    parts = [f"{name} {stored.size_text(size)}" for name, size in kept.items() if name != "free" and size >= 1_000_000]
+    oldest = (counts or {}).get("oldest")
+    if oldest:
+        parts.insert(0, f"messages of the last {format_duration(max(60.0, time.time() - oldest))}")
+    if counts and counts.get("deleting"):
+        parts.append(f"{count(counts['deleting'], 'deleted session')} not yet out of the free pages")
+    return ", ".join(parts)
 
 
 def _model_failure(home: Path, config: Config) -> str:

@@ -35,6 +35,9 @@ PASS_SECONDS = 3600.0
 PAUSE_FACTOR = 3.0
 """The pause after a bite is so many times as long as the bite took."""
 MIN_PAUSE_SECONDS = 0.005
+BITE_SECONDS = 0.01
+"""A bite that takes longer is followed by a smaller one."""
+MIN_BITE, MAX_BITE = 20, 200
 LEAST_DAYS = 2
 """Also a store that is too large keeps settled rows for so long: repeats and retries may refer to them."""
 MB = 1_000_000
@@ -104,10 +107,13 @@ class Retention:
     async def _prune(self, prune: Callable[..., Bite], *, before: float, until_mb: int | None = None) -> int:
         after: Place | None = START
         count = bites = 0
+        size = MIN_BITE
         while after is not None:
             began = time.monotonic()
-            bite = await self._db.alone(prune, before=before, after=after)
+            bite = await self._db.alone(prune, before=before, after=after, bite=size)
             count, after, bites = count + bite.pruned, bite.after, bites + 1
+            took = time.monotonic() - began
+            size = max(MIN_BITE, size // 2) if took > BITE_SECONDS else min(MAX_BITE, size + MIN_BITE)
             await self._pause(began)
             if until_mb is not None and bites % 50 == 0 and not await self._is_too_large(until_mb):
                 break

@@ -69,4 +69,6 @@ def counts(tx: Tx, *, now: float) -> dict[str, Any]:
         "has_owner": people.has_owner(tx),
         "dead_letters": int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}")),  # noqa: S608
         "today": outbox.counts(tx, since=now - DAY_SECONDS),
+        "oldest": tx.value("SELECT MIN(received_at) FROM inbox"),
+        "deleting": int(tx.value("SELECT COUNT(*) FROM deleted_sessions")),
     }
