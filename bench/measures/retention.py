@@ -60,9 +60,11 @@ async def _measure(plan: Plan, db: Database, home: Path, count: int) -> Rows:
     pruned = sum((await work).values())
     assert pruned >= count * 0.99, f"only {pruned} of {count} rows were pruned"
     told = f"{pruned} rows in {seconds:.0f} s; {len(beside)} messages stored meanwhile"
-    usual = f"median {milliseconds(statistics.median(quiet)):.2f} ms, longest {milliseconds(max(quiet)):.1f} ms"
+    median, late = (milliseconds(value) for value in (statistics.median(quiet), percentile(quiet, 99)))
+    usual = f"median {median:.2f} ms, 99% {late:.1f} ms, longest {milliseconds(max(quiet)):.1f} ms"
     return [
-        Row("storing a message while rows are pruned, 99%", milliseconds(percentile(beside, 99)), "ms", None, told),
+        Row("storing a message while rows are pruned", milliseconds(statistics.median(beside)), "ms", None, told),
+        Row("storing a message while rows are pruned, 99%", milliseconds(percentile(beside, 99)), "ms", None, ""),
         Row(
             "storing a message while rows are pruned, longest",
             milliseconds(max(beside)),

@@ -15,7 +15,8 @@ from hermes.services.gateway import Gateway
 from hermes.store import trace
 from hermes.store.db import Tx
 from hermes.store.open import open_database
-from hermes.store.sessions import deletion, transcripts
+from hermes.store.retention import deletion
+from hermes.store.sessions import transcripts
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -42,7 +43,7 @@ def holders(home: Path, sentence: str = SENTENCE) -> list[str]:
 
 async def delete(gateway: Gateway, session_id: str) -> dict[str, Any]:
     verbs = StoreVerbs(gateway.home, gateway.db, gateway.clock, gateway.deletion)
-    deleted: dict[str, Any] = await verbs.delete({"id": session_id}, Silent())  # type: ignore[arg-type]
+    deleted: dict[str, Any] = await verbs.delete({"id": session_id}, Silent())
     return deleted
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from hermes.config import AccountConfig, Config
 
 MAX_PEOPLE = 3
+MAX_PARTS = 4
+MIN_SHOWN_BYTES = 1_000_000
 
 EXAMPLES = """\
   hermes status           exit code 0 running, 1 degraded, stalled or dead, 3 not running
@@ -95,7 +97,7 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
         "approvals_mode": config.approvals.mode,
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
-        "kept": _kept(home),
+        "kept": _measure_home(home),
         "counts": counts,
         "store_trouble": trouble,
         "accounts": {
@@ -124,7 +126,7 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     size = f", {overview['store_bytes'] / 1_000_000:.1f} MB" if overview["store_bytes"] else ""
     held = f", {count(counts['sessions'], 'session')}" if counts else ""
     rows.append(f"store      {overview['store']}{size}{held}")
-    if kept := _kept_words(overview.get("kept") or {}, counts):
+    if kept := _describe_measure_home(overview.get("kept") or {}, counts):
         rows.append(f"kept       {kept}")
     if overview["store_trouble"]:
         rows.append(f"{'':<10} {overview['store_trouble']}")
@@ -142,24 +144,24 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     return [f"  {row}" for row in rows]
 
 
-def _kept(home: Path) -> dict[str, int]:
-    """Bytes of what stands beside the database, and of the disk that are free."""
-    from hermes.hosting import stored
+def _measure_home(home: Path) -> dict[str, int]:
+    """Bytes of what stands beside the database, by file or folder, and of the disk that are free."""
+    from hermes.cli.checks import growth
 
     try:
-        found = stored.measure(home)
+        use = growth.measure(home)
     except OSError:  # no rights, or no home yet: the first lines say it
         return {}
-    return {**found.parts, "damaged stores set aside": found.set_aside, "free": found.free}
+    return {**{name: size for name, size in use.parts.items() if ".db" not in name}, "free": use.free}
 
 
-def _kept_words(kept: Mapping[str, int], counts: Mapping[str, Any] | None) -> str:
-    """What is stored beside the database, and since when messages are kept."""
-    from hermes.hosting import stored
+def _describe_home(kept: Mapping[str, int], counts: Mapping[str, Any] | None) -> str:
+    """Since when messages are kept, what stands beside the database, and deletions that are not complete."""
+    from hermes.cli.checks.home import format_size
 
-    parts = [f"{name} {stored.size_text(size)}" for name, size in kept.items() if name != "free" and size >= 1_000_000]
-    oldest = (counts or {}).get("oldest")
-    if oldest:
+    large = sorted((-size, name) for name, size in kept.items() if name != "free" and size >= MIN_SHOWN_BYTES)
+    parts = [f"{name} {format_size(-size)}" for size, name in large[:MAX_PARTS]]
+    if oldest := (counts or {}).get("oldest"):
         parts.insert(0, f"messages of the last {format_duration(max(60.0, time.time() - oldest))}")
     if counts and counts.get("deleting"):
         parts.append(f"{count(counts['deleting'], 'deleted session')} not yet out of the free pages")

@@ -22,9 +22,9 @@ from hermes.core.ports import Clock
 from hermes.store.api import responses
 from hermes.store.db import Database, StoreLimits
 from hermes.store.private_files import write_private
-from hermes.store.retention import forget_lane
-from hermes.store.sessions import deletion
-from hermes.store.sessions.deletion import DeletedSession, Traces
+from hermes.store.retention import deletion
+from hermes.store.retention.deletion import DeletedSession, Traces
+from hermes.store.retention.pruning import forget_lane
 from hermes.store.sqlite import search_index
 from hermes.store.sqlite.transcript_files import Journal
 
@@ -95,8 +95,8 @@ class SessionDeletion:
             await self._forget_index(sorted(done))
         for name in await self._db.read(deletion.pictures_to_check):
             looked_at = self._clock.now() - 60.0
-            is_shown = await self._db.read(deletion.is_shown, name)
-            await self._db.alone(deletion.drop_picture, name, is_shown_before=is_shown, looked_at=looked_at)
+            is_named = await self._db.read(deletion.is_named, name)
+            await self._db.alone(deletion.drop_picture, name, is_named_before=is_named, looked_at=looked_at)
 
     async def _blank(self, gone: DeletedSession) -> Traces:
         traces, is_more = Traces(), True

@@ -21,9 +21,10 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
 from hermes.services.deletion import NIGHT_HOUR, SessionDeletion
 from hermes.services.time_zone import zone_of
-from hermes.store import pairings, retention
+from hermes.store import pairings
 from hermes.store.db import Database, Tx
-from hermes.store.retention import START, Bite, Place
+from hermes.store.retention import pruning
+from hermes.store.retention.pruning import START, Bite, Place
 from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ PASS_SECONDS = 3600.0
 PAUSE_FACTOR = 3.0
 """The pause after a bite is so many times as long as the bite took."""
 MIN_PAUSE_SECONDS = 0.005
-BITE_SECONDS = 0.01
+BITE_SECONDS = 0.005
 """A bite that takes longer is followed by a smaller one."""
 MIN_BITE, MAX_BITE = 20, 200
 LEAST_DAYS = 2
@@ -92,11 +93,11 @@ class Retention:
         """Prune every table once; returns how many rows went, by table."""
         limits, now = self._config().retention, self._clock.now()
         pruned: Counter[str] = Counter()
-        for table, prune in retention.PRUNED.items():
+        for table, prune in pruning.PRUNED.items():
             pruned[table] += await self._prune(prune, before=now - limits.days * DAY)
         pruned["sessions"] += await self._prune_requests(before=now - limits.requests_days * DAY)
         if self._db.dialect.name == "sqlite":
-            for table, prune in retention.PRUNED.items():
+            for table, prune in pruning.PRUNED.items():
                 if not await self._is_too_large(limits.max_mb):
                     break
                 pruned[table] += await self._prune(prune, before=now - LEAST_DAYS * DAY, until_mb=limits.max_mb)
@@ -133,7 +134,7 @@ class Retention:
         count = 0
         while after is not None:
             began = time.monotonic()
-            found, after = await self._db.read(retention.old_requests, before=before, after=after)
+            found, after = await self._db.read(pruning.old_requests, before=before, after=after)
             for start in range(0, len(found), 20):
                 began = time.monotonic()
                 count += await self._db.alone(_delete_requests, found[start : start + 20])
@@ -141,7 +142,7 @@ class Retention:
         return count
 
     async def _is_too_large(self, max_mb: int) -> bool:
-        found = await self._db.read(retention.stored)
+        found = await self._db.read(pruning.stored)
         return bool(found["bytes"] - found["free"] > max_mb * MB)
 
     async def _pause(self, began: float) -> None:
@@ -154,7 +155,7 @@ def _delete_requests(tx: Tx, session_ids: Sequence[str]) -> int:
         key = tx.value("SELECT key FROM sessions WHERE id = :id", id=session_id)
         count += transcripts.delete(tx, session_id)
         if key:
-            retention.forget_lane(tx, str(key))
+            pruning.forget_lane(tx, str(key))
     return count
 
 
@@ -162,7 +163,7 @@ def _delete_requests(tx: Tx, session_ids: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class AgedFile:
     path: Path
     at: float
     size: int
@@ -189,28 +190,28 @@ def prune_files(home: Path, limits: RetentionConfig, now: float) -> int:
     return gone
 
 
-def _files(paths: Iterator[Path]) -> Iterator[KeptFile]:
+def _files(paths: Iterator[Path]) -> Iterator[AgedFile]:
     for path in paths:
         try:
             found = path.lstat()
         except OSError:  # gone meanwhile
             continue
-        yield KeptFile(path, found.st_mtime, found.st_size)
+        yield AgedFile(path, found.st_mtime, found.st_size)
 
 
-def _outputs(home: Path) -> list[KeptFile]:
+def _outputs(home: Path) -> list[AgedFile]:
     return [*_files((home / "outputs").glob("*.log")), *_files((home / "cron" / "output").glob("*/*.md"))]
 
 
-def _logs(home: Path) -> list[KeptFile]:
+def _logs(home: Path) -> list[AgedFile]:
     return [file for file in _files((home / "logs").glob("*.log.*")) if _ROTATED.fullmatch(file.path.name)]
 
 
-def _set_aside(home: Path) -> list[KeptFile]:
+def _set_aside(home: Path) -> list[AgedFile]:
     """Damaged stores; their age is that of the damage, which stands in the name."""
     found = []
     for file in _files(home.glob("*.db.*")):
         if named := _CORRUPT.fullmatch(file.path.name):
             at = float(calendar.timegm(time.strptime(named[1], "%Y%m%d%H%M%S")))
-            found.append(KeptFile(file.path, at, file.size))
+            found.append(AgedFile(file.path, at, file.size))
     return found

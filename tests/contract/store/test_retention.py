@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hermes.store import codec, inbox, outbox, retention, trace
+from hermes.store import codec, inbox, outbox, trace
 from hermes.store.api import pictures
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
-from hermes.store.retention import START, Place
-from hermes.store.sessions import deletion, transcripts
+from hermes.store.retention import deletion, pruning
+from hermes.store.retention.pruning import START, Place
+from hermes.store.sessions import transcripts
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, finish, incoming, letter, open_target, question
 
 LATER = NOW + 100 * 86400.0
@@ -17,7 +18,7 @@ OLD = NOW + 10.0
 async def prune_all(database: Database, *, before: float = OLD, bite: int = 3) -> dict[str, int]:
     """Prune every table to its end, in small bites."""
     gone: dict[str, int] = {}
-    for table, prune in retention.PRUNED.items():
+    for table, prune in pruning.PRUNED.items():
         after: Place | None = START
         gone[table] = 0
         while after is not None:
@@ -120,9 +121,9 @@ async def test_sessions_of_single_requests_are_told_from_named_ones_and_from_cha
         tx.run("INSERT INTO lanes (key, turn_id) VALUES ('agent:main:api:dm:s_busy', 't_1')")
 
     await database.write(put)
-    found, after = await database.read(retention.old_requests, before=OLD)
+    found, after = await database.read(pruning.old_requests, before=OLD)
     assert (found, after) == (["s_1", "s_4"], None)
-    assert (await database.read(retention.old_requests, before=NOW - 1))[0] == []
+    assert (await database.read(pruning.old_requests, before=NOW - 1))[0] == []
 
 
 async def test_a_deleted_session_keeps_ids_and_states_and_no_words(database: Database) -> None:

@@ -14,10 +14,11 @@ from bench.measures.retention import HELD_UP_MILLISECONDS, _incoming, seed
 from hermes.config.schema import Config, RetentionConfig
 from hermes.services.deletion import SessionDeletion, blank_log, forget_typed
 from hermes.services.retention import DAY, Retention, prune_files
-from hermes.store import inbox, retention
+from hermes.store import inbox
 from hermes.store.db import Database, Tx
 from hermes.store.open import open_database
-from hermes.store.sessions.deletion import DeletedSession
+from hermes.store.retention import pruning
+from hermes.store.retention.deletion import DeletedSession
 from tests.fakes.clock import FakeClock
 
 LIMITS = RetentionConfig()
@@ -33,7 +34,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     await opened.close()
 
 
-def pruning(database: Database, home: Path, limits: RetentionConfig = LIMITS) -> Retention:
+def service(database: Database, home: Path, limits: RetentionConfig = LIMITS) -> Retention:
     clock = FakeClock()
     clock.advance(time.time() - clock.now())
     sessions = SessionDeletion(database, home, clock)
@@ -45,7 +46,7 @@ def settled(tx: Tx) -> int:
 
 
 async def test_messages_are_stored_while_rows_are_pruned(database: Database, tmp_path: Path) -> None:
-    work = asyncio.create_task(pruning(database, tmp_path).prune_rows())
+    work = asyncio.create_task(service(database, tmp_path).prune_rows())
     longest = stored = 0.0
     while not work.done():
         began = time.monotonic()
@@ -63,14 +64,14 @@ async def test_a_store_that_is_too_large_prunes_before_its_time_and_keeps_two_da
 ) -> None:
     young = "UPDATE inbox SET received_at = :at WHERE id = 'ev_0_0'"
     await database.write(lambda tx: tx.run(young, at=time.time() - DAY))
-    await pruning(database, tmp_path, RetentionConfig(days=3650)).prune_rows()
+    await service(database, tmp_path, RetentionConfig(days=3650)).prune_rows()
     assert await database.read(settled) == 2000, "nothing is too old, and nothing too large"
-    await pruning(database, tmp_path, RetentionConfig(days=3650, max_mb=0)).prune_rows()
+    await service(database, tmp_path, RetentionConfig(days=3650, max_mb=0)).prune_rows()
     assert await database.read(lambda tx: tx.all("SELECT id FROM inbox", str)) == ["ev_0_0"]
 
 
 async def test_what_is_stored_is_told_in_bytes_and_since_when(database: Database) -> None:
-    found = await database.read(retention.stored)
+    found = await database.read(pruning.stored)
     assert found["bytes"] > 1_000_000
     assert found["oldest"] is not None
     assert time.time() - found["oldest"] > 400 * DAY

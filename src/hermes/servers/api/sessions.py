@@ -39,7 +39,7 @@ from hermes.services.requests.requests import PLATFORM
 from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.sessions import deletion, transcripts
+from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session, SessionFilter, TranscriptLine
 
 if TYPE_CHECKING:
@@ -394,6 +394,8 @@ def _is_busy(tx: Tx, session: Session) -> bool:
 
 
 def _delete_idle(tx: Tx, session: Session, *, now: float) -> bool:
+    from hermes.store.retention import deletion  # a start deletes nothing
+
     if _is_busy(tx, session):
         return False
     deletion.delete(tx, session.id, now=now)

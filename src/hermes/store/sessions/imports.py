@@ -9,7 +9,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.store import people
 from hermes.store.db import Tx
-from hermes.store.sessions import deletion, transcripts
+from hermes.store.sessions import transcripts
 
 IMPORTED = "imported"
 """The reason of the one turn that says whose an imported session is."""
@@ -146,6 +146,8 @@ def is_used(tx: Tx, session_id: str) -> bool:
 
 def remove(tx: Tx, batch: str, *, now: float) -> tuple[list[str], list[str]]:
     """Delete what came with one import and was not gone on with since. Returns what was deleted and what was kept."""
+    from hermes.store.retention import deletion  # rarely needed
+
     found = tx.all("SELECT id FROM sessions WHERE batch = :batch AND batch <> '' ORDER BY id", str, batch=batch)
     kept = [session_id for session_id in found if is_used(tx, session_id)]
     gone = [session_id for session_id in found if session_id not in kept]

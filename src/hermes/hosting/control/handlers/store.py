@@ -24,7 +24,7 @@ from hermes.store import codec, inbox, outbox, stats, trace
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
-from hermes.store.sessions import deletion, transcripts
+from hermes.store.sessions import transcripts
 from hermes.store.sqlite import backup, losses
 from hermes.store.sqlite.transcript_files import Journal
 from hermes.store.trace import Latest, Life
@@ -339,6 +339,8 @@ def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
 
 
 def _delete_idle(tx: Tx, session_id: str, *, now: float) -> bool:
+    from hermes.store.retention import deletion  # a start deletes nothing
+
     if transcripts.is_busy(tx, session_id):
         return False
     deletion.delete(tx, session_id, now=now)

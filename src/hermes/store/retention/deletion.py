@@ -265,7 +265,7 @@ def pictures_to_check(tx: Tx, *, limit: int = 20) -> list[str]:
     return tx.all("SELECT hash FROM deleted_pictures ORDER BY hash LIMIT :limit", str, limit=limit)
 
 
-def is_shown(tx: Tx, name: str, *, since: float = 0.0) -> bool:
+def is_named(tx: Tx, name: str, *, since: float = 0.0) -> bool:
     """Whether a message names this picture, among those that arrived since then. Reads the messages' bodies."""
     part = f"%picture:{name}%"
     if tx.value("SELECT 1 FROM inbox WHERE received_at >= :since AND body LIKE :part LIMIT 1", since=since, part=part):
@@ -275,9 +275,9 @@ def is_shown(tx: Tx, name: str, *, since: float = 0.0) -> bool:
     return tx.value("SELECT 1 FROM transcript WHERE body LIKE :part LIMIT 1", part=part) is not None
 
 
-def drop_picture(tx: Tx, name: str, *, is_shown_before: bool, looked_at: float) -> None:
+def drop_picture(tx: Tx, name: str, *, is_named_before: bool, looked_at: float) -> None:
     """Delete a picture, unless it is shown elsewhere or a message named it since ``looked_at``."""
-    if not is_shown_before and not is_shown(tx, name, since=looked_at):
+    if not is_named_before and not is_named(tx, name, since=looked_at):
         tx.run("DELETE FROM pictures WHERE hash = :hash", hash=name)
     tx.run("DELETE FROM deleted_pictures WHERE hash = :hash", hash=name)
 

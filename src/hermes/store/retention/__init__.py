@@ -1,0 +1,1 @@
+"""Prune what is old, and delete sessions with all their words."""
