@@ -126,7 +126,7 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     size = f", {overview['store_bytes'] / 1_000_000:.1f} MB" if overview["store_bytes"] else ""
     held = f", {count(counts['sessions'], 'session')}" if counts else ""
     rows.append(f"store      {overview['store']}{size}{held}")
-    if kept := _describe_measure_home(overview.get("kept") or {}, counts):
+    if kept := _describe_home(overview.get("kept") or {}, counts):
         rows.append(f"kept       {kept}")
     if overview["store_trouble"]:
         rows.append(f"{'':<10} {overview['store_trouble']}")
