@@ -15,7 +15,7 @@ from bench.rig import BenchError, GatewayProcess
 CHAT = "/v1/chat/completions"
 RESPONSES = "/v1/responses"
 DONE = b"data: [DONE]"
-LAST_CHUNK = b"0\r\n\r\n"
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 FIRST_WORDS = b'"delta":{"content":"'
 PATIENCE_SECONDS = 120.0
 

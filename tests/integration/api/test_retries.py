@@ -221,6 +221,28 @@ async def test_a_stream_that_was_stopped_goes_on_from_its_steps_when_it_is_asked
     assert effects(tmp_path) == 1
 
 
+@EVERY_DOOR
+async def test_a_retry_that_comes_as_the_client_leaves_gets_the_whole_answer(
+    start: Start, model: FakeModel, path: str
+) -> None:
+    model.streams(["one ", "two"])
+    body = {**BODIES[path], "stream": True, "store": False}
+    async with served(start) as api, asyncio.timeout(30):
+        for pause in (0.0, 0.15, 0.19, 0.2, 0.21, 0.3):  # around the moment in which the server looks for its client
+            model.hold()
+            async with api.streaming(path, body) as (_, events):
+                await anext(events)
+                await model.is_holding()
+            await asyncio.sleep(pause)
+            retried = asyncio.create_task(api.post(path, body))
+            await asyncio.sleep(0.5)  # longer than the first client's turn would take to be stopped
+            model.release()
+            answer = await retried
+            assert b"one" in answer.body
+            assert b'"stopped"' not in answer.body
+            assert b'"incomplete"' not in answer.body
+
+
 @pytest.mark.parametrize("headers", [{}, {"X_Hermes_On_Disconnect": "continue"}])
 async def test_leaving_a_streamed_response_that_is_not_stored_stops_its_turn(
     start: Start, model: FakeModel, headers: dict[str, str]

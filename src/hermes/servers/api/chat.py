@@ -27,7 +27,7 @@ from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.context import CALLER, REQUEST_ID, ApiParts, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
-from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, is_gone
+from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name
 from hermes.servers.api.input.files import FileTexts
 from hermes.servers.api.input.sampling import check_sampling, read_effort
 from hermes.servers.api.input.tools import note_left_out, own_tools
@@ -157,6 +157,7 @@ class ChatRoutes:
         with self._attempts.attempt(request, name) as attempt:
             key, earlier = await self._begun_before(request)
             if earlier := earlier or await self._attempts.earlier(request, name):
+                attempt.event_id = earlier
                 answer = await self._go_on(request, asked, earlier, attempt)
                 if answer is not None:
                     return answer
@@ -199,7 +200,6 @@ class ChatRoutes:
                 state = await self._requests.state_of(event_id) or state
                 if not is_reopened and state.status in ("failed", "cancelled"):  # else another retry was quicker
                     return None
-            attempt.event_id = event_id
             names = replace(asked.names, session_id=SessionKey.parse(state.row.lane).chat)
             return await self._follow(
                 request, asked, Following(handle, names, attempt, state, is_late=not is_reopened, is_replay=True)
@@ -211,10 +211,10 @@ class ChatRoutes:
         request[REQUEST_ID] = turn.handle.event_id
         if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
             return await self._respond(request, asked, turn)
-        async with minding_the_client(request, self._requests, turn.handle, turn.attempt):
+        async with minding_the_client(self._requests, self._attempts, turn.attempt, turn.handle):
             answer = await self._respond(request, asked, turn)
         # Half an answer is not to be kept.
-        return web.Response(status=499) if is_gone(request) and not turn.attempt.is_delivered else answer
+        return web.Response(status=499) if turn.attempt.is_lost else answer
 
     async def _respond(self, request: web.Request, asked: ChatRequest, turn: Following) -> web.StreamResponse:
         return await (self._stream if asked.streams else self._answer)(request, asked, turn)
@@ -327,7 +327,8 @@ class ChatRoutes:
                 telling = self._writer(request, stream, turn.handle.event_id, named, text)
                 await self._tell(request, asked, turn, telling)
                 turn.attempt.is_broken = telling.has_failed
-            turn.attempt.is_delivered = True
+                # Many clients close the connection at the last event, before the end of the encoding.
+                turn.attempt.is_delivered = not stream.is_left
         except ClientGoneError:
             log.debug("Client is gone", extra={"session": turn.names.session_id, "turn": turn.handle.turn_id})
         return stream.response if stream is not None else web.Response(status=499)
@@ -352,7 +353,7 @@ class ChatRoutes:
         wait = self._gateway.config.api.approval_wait_seconds
         extras: Json = {}
         if turn.is_late:
-            handle.only = (TurnStarted, ApprovalRequested, TurnEnded)
+            handle.take_only(TurnStarted, ApprovalRequested, TurnEnded)
         if state is not None and state.status in results.FINAL_STATUS:
             await telling.end(await self._gateway.db.read(read_result, state))
             return

@@ -44,6 +44,8 @@ RETRIED_SECONDS = 600.0
 REPEATED_SECONDS = 30.0
 """The same for the same body without such a header: programs have their own loops around an SDK."""
 MOST_ATTEMPTS = 2000
+STOP_SECONDS = 5.0
+STOP_LOOK_SECONDS = 0.02
 _NOT_KEPT = frozenset({401, 403, 408, 413, 429, 499})
 _KEPT_HEADERS = ("content-type", "location")
 
@@ -154,7 +156,7 @@ class Attempt:
     """One request on its way. ``event_id`` is the event it was stored as, '' before that.
 
     ``is_broken``: it failed, so the same body soon afterwards is the same request. ``is_delivered``: its client has the
-    whole stream, and may close the connection.
+    whole stream, and may close the connection. ``is_stopping``: its client left, and its turn is being stopped.
     """
 
     request: web.Request
@@ -162,6 +164,12 @@ class Attempt:
     event_id: str = ""
     is_broken: bool = False
     is_delivered: bool = False
+    is_stopping: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its client left without the answer."""
+        return is_gone(self.request) and not self.is_delivered
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +206,7 @@ class Attempts:
             others.remove(attempt)
             if not others:
                 del self._open[name]
-            is_lost = is_gone(request) and not attempt.is_delivered
-            if attempt.event_id and (attempt.is_broken or is_lost):
+            if attempt.event_id and (attempt.is_broken or attempt.is_lost):
                 self._broken[name] = _Broken(attempt.event_id, self._clock.now())
             elif name in self._broken and attempt.event_id:
                 del self._broken[name]  # it was answered: sent once more, it is a new request
@@ -210,12 +217,28 @@ class Attempts:
         now = self._clock.now()
         seconds = RETRIED_SECONDS if is_retry else REPEATED_SECONDS
         for attempt in self._open.get(name, ()):
-            if attempt.event_id and (is_retry or is_gone(attempt.request)):
+            if attempt.event_id and (is_retry or attempt.is_lost):
+                await self._until_stopped(attempt)
                 return attempt.event_id
         broken = self._broken.get(name)
         if broken is not None and broken.at > now - seconds:
             return broken.event_id
         return await self._cut_by_restart(name, seconds) if now < self._started_at + seconds else ""
+
+    async def _until_stopped(self, attempt: Attempt) -> None:
+        """Wait for the end of a turn that is being stopped: half an answer is no answer to its retry."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + STOP_SECONDS
+        # Its handler ends in another task, which tells nobody.
+        while attempt.is_stopping and attempt in self._open.get(attempt.name, ()) and clock() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(STOP_LOOK_SECONDS)
+
+    def is_followed_elsewhere(self, attempt: Attempt) -> bool:
+        """Tell whether another client, which is still there, waits for the answer of the same turn."""
+        return any(
+            other is not attempt and other.event_id == attempt.event_id and not is_gone(other.request)
+            for other in self._open.get(attempt.name, ())
+        )
 
     async def _cut_by_restart(self, name: str, seconds: float) -> str:
         """Find the attempt that was being answered when the last process ended."""

@@ -133,6 +133,11 @@ class RequestHandle:
             self._timer.cancel()
             self._timer = None
 
+    def take_only(self, *kinds: type[TurnEvent]) -> None:
+        """Leave out every other kind of event from now on, also those that have come already."""
+        self.only = kinds
+        self._events = deque(event for event in self._events if isinstance(event, kinds))
+
     @property
     def has_events(self) -> bool:
         return bool(self._events)

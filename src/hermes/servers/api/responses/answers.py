@@ -176,7 +176,7 @@ class ResponseAnswers:
             async with event_stream(request, answering.headers) as stream:
                 stream.goes_on = feed is not None
                 await self._tell(request, stream, answering, feed)
-            answering.attempt.is_delivered = not stream.is_left
+                answering.attempt.is_delivered = not stream.is_left
         except ClientGoneError:
             log.debug("Client is gone", extra={"response": answering.response["id"]})
         finally:

@@ -178,6 +178,7 @@ class ResponseRoutes:
                 return answered
             key, earlier = await self._begun_before(request, asked)
             if earlier := earlier or await self._attempts.earlier(request, name):
+                attempt.event_id = earlier
                 answer = await self._again(request, asked, earlier, attempt)
                 if answer is not None:
                     return answer
@@ -195,7 +196,7 @@ class ResponseRoutes:
         answer = self.answers.stream if asked.streams else self.answers.answer
         if not asked.stops_when_left:
             return await answer(request, answering)
-        async with minding_the_client(request, self._requests, answering.handle, answering.attempt):
+        async with minding_the_client(self._requests, self._attempts, answering.attempt, answering.handle):
             return await answer(request, answering)
 
     # A request that was sent before
@@ -237,7 +238,6 @@ class ResponseRoutes:
                 if stored is not None:
                     await self._finalizer.reopen(stored.id)
                     stored = await self._finalizer.load(stored.id)
-            attempt.event_id = event_id
             if stored is not None:
                 stored = await self._finalizer.settled(stored)
                 # A turn that another retry has just reopened runs, though its response still shows the failure.

@@ -12,7 +12,7 @@ from aiohttp import web
 from hermes.servers.api import results
 from hermes.servers.api.errors import bad_request
 from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
-from hermes.servers.api.idempotency import Attempt, is_gone
+from hermes.servers.api.idempotency import Attempt, Attempts, is_gone
 from hermes.services.requests.requests import RequestHandle, Requests
 
 ON_DISCONNECT_HEADER = "X-Hermes-On-Disconnect"
@@ -34,36 +34,38 @@ def stops_when_left(request: web.Request, *, stops: bool) -> bool:
 
 @asynccontextmanager
 async def minding_the_client(
-    request: web.Request, requests: Requests, handle: RequestHandle, attempt: Attempt
+    requests: Requests, attempts: Attempts, attempt: Attempt, handle: RequestHandle
 ) -> AsyncIterator[None]:
-    """Stop the turn when its client goes."""
-    watcher = asyncio.create_task(_stop_when_left(request, requests, handle), name="watching a client")
+    """Stop the turn when its client goes, unless another client has come for the same answer."""
+
+    async def stop_when_left() -> None:
+        while not is_gone(attempt.request):  # noqa: ASYNC110 - the server tells nobody when a client goes
+            await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
+        await stop()
+
+    async def stop() -> None:
+        """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment.
+
+        A turn that waits for an answer does nothing, and its question can be answered with the next message.
+        """
+        for _ in range(TRIES_TO_STOP):
+            state = await requests.state_of(handle.event_id)
+            if state is not None and state.status == "waiting_approval":
+                return
+            if attempt.is_delivered or attempts.is_followed_elsewhere(attempt):
+                return
+            attempt.is_stopping = True
+            state = await requests.stop(handle.event_id)
+            if state is None or state.status in results.FINAL_STATUS:
+                return
+            await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
+        log.warning("Turn is slow to stop", extra={"turn": handle.turn_id})
+
+    watcher = asyncio.create_task(stop_when_left(), name="watching a client")
     try:
         yield
     finally:
         watcher.cancel()
         await asyncio.gather(watcher, return_exceptions=True)
-        if is_gone(request) and not attempt.is_delivered:
-            await _stop(requests, handle)
-
-
-async def _stop_when_left(request: web.Request, requests: Requests, handle: RequestHandle) -> None:
-    while not is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
-        await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
-    await _stop(requests, handle)
-
-
-async def _stop(requests: Requests, handle: RequestHandle) -> None:
-    """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment.
-
-    A turn that waits for an answer does nothing, and its question can be answered with the next message.
-    """
-    for _ in range(TRIES_TO_STOP):
-        state = await requests.state_of(handle.event_id)
-        if state is not None and state.status == "waiting_approval":
-            return
-        state = await requests.stop(handle.event_id)
-        if state is None or state.status in results.FINAL_STATUS:
-            return
-        await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
-    log.warning("Turn is slow to stop", extra={"turn": handle.turn_id})
+        if attempt.is_lost:
+            await stop()
