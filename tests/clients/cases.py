@@ -92,9 +92,10 @@ def _state(tx: Tx, text: str) -> str:
     found = tx.value(
         """
         SELECT turns.state FROM inbox JOIN turns ON turns.id = inbox.turn_id
-        WHERE inbox.body LIKE :text ORDER BY inbox.received_at DESC LIMIT 1
+        WHERE inbox.body LIKE :text OR inbox.body LIKE :begins ORDER BY inbox.received_at DESC LIMIT 1
         """,
         text=f'%"{text}"%',
+        begins=f'%"{text}\\n%',  # aider adds words of its own
     )
     return str(found or "")
 

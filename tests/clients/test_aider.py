@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.fakes.model import FakeModel, calls_tools, paced
 
 PACKAGE = "aider-chat==0.86.2"
 RUN_SECONDS = 240.0
+NO_APPROVAL = "a line with / is a command of aider, and it adds its own words to any other; answer somewhere else"
 QUIET = [
     *("--model", "openai/hermes", "--edit-format", "whole", "--map-tokens", "0", "--no-git", "--yes-always"),
     *("--no-check-update", "--no-show-release-notes", "--no-show-model-warnings", "--analytics-disable"),
@@ -83,16 +83,13 @@ async def test_aider(client: Client, tmp_path: Path, record_property: Callable[[
         "both": await aider.says(VERBS["both"]),
         "retry": await aider.says(VERBS["retry"]),
     }
-    question = await aider.says(VERBS["approval"])
-    [code] = re.findall(r"/approve (\w+) or", question)
-    printed["approval"] = await aider.says(f" /approve {code}", "--restore-chat-history", "--edit-format", "ask")
     shown = {"chat": "echo: hello", "own_tools": RAIN, "both": RAIN, "retry": "does not accept the key"}
     said: dict[str, object] = {}
     for case, words in printed.items():
-        wanted = shown.get(case, "Wrote it." if case == "approval" else OUT)
+        wanted = shown.get(case, OUT)
         said[case] = wanted if wanted in words else words[-400:]
     said["stop"] = await aider.leaves(client, VERBS["stop"])
     edited = [file for file in ("weather.txt", "both.txt") if (aider.project / file).exists()]
-    row = Row("aider")
+    row = Row("aider", {"approval": NO_APPROVAL})
     await row.check(client, {"said": said, "weather_calls": len(edited)})
     row.end(record_property)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -101,6 +102,7 @@ async def open_webui(client: Client, python: Path, folder: Path) -> AsyncIterato
         "PATH": "/usr/bin:/bin",
         "HOME": str(folder),
         "DATA_DIR": str(data),
+        "FROM_INIT_PY": "true",  # as `open-webui serve` sets it
         "WEBUI_SECRET_KEY": "secret",
         "WEBUI_AUTH": "False",
         "ENABLE_OLLAMA_API": "False",
@@ -134,7 +136,8 @@ async def open_webui(client: Client, python: Path, folder: Path) -> AsyncIterato
                     assert "hermes" in {model["id"] for model in (await models.json())["data"]}
                 yield page
         finally:
-            process.terminate()
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself, and the test says so
+                process.terminate()
             await process.wait()
 
 

@@ -285,7 +285,8 @@ class FakeModel:
         data = [
             {"object": "embedding", "index": index, "embedding": [float(len(text))]} for index, text in enumerate(texts)
         ]
-        return _json(200, {"object": "list", "data": data, "model": body["model"], "usage": {"prompt_tokens": 1}})
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        return _json(200, {"object": "list", "data": data, "model": body["model"], "usage": usage})
 
     async def _asked(self, speech: Speech, request: web.Request) -> web.StreamResponse:
         raw = await request.read()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
+from openai.types.responses import Response, ResponseStreamEvent
 
+from tests.e2e.api.schemas import check_type
 from tests.fakes.model import FakeModel
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start
@@ -78,3 +81,24 @@ async def test_the_title_it_asks_for_behind_the_chat(start: Start, model: FakeMo
     async with served(start) as api:
         answer = await api.post(CHAT, body, **HEADERS)
     assert answer.json["choices"][0]["message"]["content"] == '{"title": "Time of day"}'
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_task_by_responses_is_answered_by_the_model_alone(
+    start: Start, model: FakeModel, streams: bool
+) -> None:
+    template = "### Task:\nGenerate a concise title.\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
+    model.says('{"title": "Greeting"}')
+    async with served(start) as api:
+        asked = {"model": "hermes", "instructions": "Be brief.", "input": template, "stream": streams}
+        answer = await api.post("/v1/responses", asked, **HEADERS)
+        events = [orjson.loads(line[6:]) for line in answer.body.split(b"\n") if line.startswith(b"data: {")]
+        whole = events[-1]["response"] if streams else answer.json
+        for event in events:
+            check_type(ResponseStreamEvent, event)
+        assert check_type(Response, whole).output_text == '{"title": "Greeting"}'
+        assert (whole["status"], whole["store"]) == ("completed", False)
+        assert (await api.get(f"/v1/responses/{whole['id']}")).status == 404
+        assert (await api.get("/api/sessions")).json["data"] == []
+    assert [message["role"] for message in model.last_request["messages"]] == ["system", "user"]
+    assert "tools" not in model.last_request

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,8 @@ from hermes.services.turns import StopReason
 from hermes.store.cluster import report
 from hermes.store.db import Tx
 from tests.contract.store.servers import PostgresForTests
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
+from tests.fakes.tools import DEPLOYED, GO_ON
 from tests.integration.api.conftest import Api, Event, Families, StartApi, events_of
 from tests.integration.test_cluster import freeze, so
 from tests.integration.watching import turn_is, until
@@ -172,6 +174,24 @@ async def test_stream_goes_on_through_the_death_of_the_node_that_runs_its_turn(
         assert seen[-1].data == "[DONE]"
         assert text_of(seen) == "".join(words).strip()  # as an answer in one piece has it
         assert [turn.state for turn in [await turn_is(first.gateway, "done")]] == ["done"]
+
+
+async def test_retry_at_another_node_goes_on_with_the_turn_of_a_node_that_died(
+    start_api: StartApi, model: FakeModel, database_url: str, tmp_path: Path
+) -> None:
+    body = {"messages": [{"role": "user", "content": "deploy"}]}
+    async with two_nodes(start_api, database_url) as (first, second), asyncio.timeout(60):
+        model.script([calls_tools(("deploy", {"name": "once"})), calls_tools(("linger", {}))])
+        asking = asyncio.create_task(second.post("/v1/chat/completions", body))
+        deployed = tmp_path / "work" / DEPLOYED
+        await so(lambda: deployed.exists() and len(model.requests) == 2)
+        await freeze(second.gateway)
+        asking.cancel()
+        model.when_told("", "It is out.")
+        (tmp_path / "work" / GO_ON).touch()  # the tool is one that may run again, and does
+        done = await first.post("/v1/chat/completions", body, X_Stainless_Retry_Count="1")
+        assert done.json["choices"][0]["message"]["content"] == "It is out."
+        assert deployed.read_text() == "once\n"
 
 
 async def test_events_of_a_run_are_told_by_the_node_that_does_not_run_it(

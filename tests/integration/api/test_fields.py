@@ -178,7 +178,13 @@ async def test_thinking_is_told_beside_the_answer(start: Start, model: FakeModel
 async def test_rate_limit_of_the_provider_stays_one(start: Start, model: FakeModel) -> None:
     async with served(start) as api, asyncio.timeout(20):
         model.default = Refusal(429, "slow down", {"Retry-After": "60"})
-        for path, body in ((CHAT, chat()), (CHAT, chat(stream=True)), (RESPONSES, {"input": "hi"})):
+        streamed = {"input": "hi", "stream": True}
+        for path, body in (
+            (CHAT, chat()),
+            (CHAT, chat(stream=True)),
+            (RESPONSES, {"input": "hi"}),
+            (RESPONSES, streamed),
+        ):
             answer = await api.post(path, body)
             assert (answer.status, answer.error["type"], answer.error["code"]) == (429, "rate_limit_error", "rate")
             assert answer.headers["Retry-After"] == "60"

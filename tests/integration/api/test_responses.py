@@ -797,7 +797,7 @@ async def test_a_denied_call_is_told_to_the_model_and_its_words_are_the_response
         ("mcp_call", "failed"),
         ("message", "completed"),
     ]
-    assert "too risky" in done["output"][0]["error"]
+    assert "too risky" in done["output"][0]["error"]["content"][0]["text"]
     assert text_of(done) == "Then not."
 
 

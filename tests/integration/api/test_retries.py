@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.store.db import Tx
+from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Refusal, ToolUse, calls_tools
 from tests.fakes.tools import GO_ON, REVEALED
 from tests.integration.api.serving import Served, served
@@ -107,6 +108,24 @@ async def test_a_retry_with_its_fields_in_another_order_goes_on_with_the_turn(
         done = await api.post(path, again)
         assert (words(done.json), done.headers["Idempotent-Replayed"]) == ("It is out.", "true")
     assert effects(tmp_path) == 1
+
+
+async def test_a_loop_that_waits_long_between_its_tries_goes_on_with_the_turn(
+    start: Start, model: FakeModel, tmp_path: Path, clock: FakeClock
+) -> None:
+    failed = Refusal(401, "wrong key")
+    model.script([DEPLOY, failed, failed, "It is out.", DEPLOY, failed, DEPLOY, failed])
+    async with served(start, clock=clock) as api, asyncio.timeout(30):
+        assert (await api.post(CHAT, BODIES[CHAT])).status == 502
+        clock.advance(32)
+        assert (await api.post(CHAT, BODIES[CHAT])).status == 502
+        clock.advance(80)
+        assert words((await api.post(CHAT, BODIES[CHAT])).json) == "It is out."
+        assert effects(tmp_path) == 1
+        assert (await api.post(CHAT, BODIES[CHAT])).status == 502
+        clock.advance(100)
+        assert (await api.post(CHAT, BODIES[CHAT])).status == 502
+    assert effects(tmp_path) == 3
 
 
 @EVERY_DOOR

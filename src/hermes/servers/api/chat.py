@@ -37,7 +37,7 @@ from hermes.servers.api.streams.chat_stream import ChunkWriter
 from hermes.servers.api.streams.leaving import minding_the_client, stops_when_left
 from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
+from hermes.servers.api.streams.turn_stream import EARLY_SECONDS, KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.events import ApprovalRequested, TurnEnded, TurnEvent, TurnStarted
@@ -48,9 +48,6 @@ from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
 
 log = logging.getLogger(__name__)
-
-EARLY_SECONDS = 1.0
-"""How long a stream waits for the first event before it opens: a 429 of the provider within it is the status."""
 
 
 def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> RouteAdder:

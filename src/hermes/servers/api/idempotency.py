@@ -42,7 +42,9 @@ RETRY_COUNT = "X-Stainless-Retry-Count"
 RETRIED_SECONDS = 600.0
 """How long after an attempt broke off a request that says it is a retry belongs to it."""
 REPEATED_SECONDS = 30.0
-"""The same for the same body without such a header: programs have their own loops around an SDK."""
+"""The same for the same body without such a header, after its connection was lost: people stop and ask again."""
+FAILED_SECONDS = 90.0
+"""The same after it failed: programs have loops of their own around an SDK, and that of aider waits 32 seconds."""
 MOST_ATTEMPTS = 2000
 STOP_SECONDS = 5.0
 STOP_LOOK_SECONDS = 0.02
@@ -176,6 +178,7 @@ class Attempt:
 class _Broken:
     event_id: str
     at: float
+    has_failed: bool
 
 
 class Attempts:
@@ -207,7 +210,7 @@ class Attempts:
             if not others:
                 del self._open[name]
             if attempt.event_id and (attempt.is_broken or attempt.is_lost):
-                self._broken[name] = _Broken(attempt.event_id, self._clock.now())
+                self._broken[name] = _Broken(attempt.event_id, self._clock.now(), attempt.is_broken)
             elif name in self._broken and attempt.event_id:
                 del self._broken[name]  # it was answered: sent once more, it is a new request
 
@@ -221,9 +224,15 @@ class Attempts:
                 await self._until_stopped(attempt)
                 return attempt.event_id
         broken = self._broken.get(name)
-        if broken is not None and broken.at > now - seconds:
-            return broken.event_id
-        return await self._cut_by_restart(name, seconds) if now < self._started_at + seconds else ""
+        if broken is not None:
+            patience = max(seconds, FAILED_SECONDS) if broken.has_failed else seconds
+            if broken.at > now - patience:
+                return broken.event_id
+        if is_retry:
+            return await self._cut_elsewhere(name, now - seconds, is_retry=True)
+        if now < self._started_at + seconds:
+            return await self._cut_elsewhere(name, self._started_at - seconds)
+        return ""
 
     async def _until_stopped(self, attempt: Attempt) -> None:
         """Wait for the end of a turn that is being stopped: half an answer is no answer to its retry."""
@@ -240,14 +249,15 @@ class Attempts:
             for other in self._open.get(attempt.name, ())
         )
 
-    async def _cut_by_restart(self, name: str, seconds: float) -> str:
-        """Find the attempt that was being answered when the last process ended."""
-        for event_id in await self._requests.attempts_of(name, since=self._started_at - seconds):
+    async def _cut_elsewhere(self, name: str, since: float, *, is_retry: bool = False) -> str:
+        """Find the attempt that the last process was answering when it ended, or for a retry another node, too."""
+        for event_id in await self._requests.attempts_of(name, since=since):
             state = await self._requests.state_of(event_id)
-            if state is None or state.row.received_at >= self._started_at:
+            is_earlier = state is not None and state.row.received_at < self._started_at
+            if state is None or not (is_earlier or is_retry):
                 continue
             ended = state.row.settled_at
-            if ended is None or ended >= self._started_at or state.row.reason == CLIENT_GONE:
+            if ended is None or state.row.reason == CLIENT_GONE or (is_earlier and ended >= self._started_at):
                 return event_id
         return ""
 

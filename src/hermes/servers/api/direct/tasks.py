@@ -13,8 +13,8 @@ from aiohttp import web
 from hermes.agent.step import ask_model
 from hermes.core.errors import ModelError
 from hermes.core.messages import ChatMessage, Json, Role
-from hermes.core.ports import ModelReply, ModelRequest
-from hermes.core.requests import TurnResult
+from hermes.core.ports import ModelRequest
+from hermes.core.requests import TurnOptions, TurnResult
 from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import InputLimits
@@ -29,11 +29,14 @@ SECONDS = 120.0
 
 _TEMPLATE = re.compile(
     r"\s*### Task:\s*(?:Generate a concise|Generate 1-3 broad tags|Suggest 3-5 relevant follow-up|"
-    r"Analyze the chat history|You are an autocompletion system|Generate a detailed prompt)"
+    r"Predict 3-5 useful messages|Analyze the chat history|You are an autocompletion system|Generate a detailed prompt)"
 )
 """How the templates of Open WebUI begin."""
 _TALK = re.compile(r"### Chat History:|<chat_history>|### Context:|<context>")
 """What they hold besides: a person's message that begins alike has no history in it."""
+_ANY_TEMPLATE = re.compile(r"\s*### Task:\s.*### Chat History:\s*<chat_history>.*</chat_history>\s*\Z", re.DOTALL)
+"""Templates with other words, of later releases: a task, and the whole chat in a frame as its end."""
+_EMOJI = "Your task is to reflect the speaker's likely facial expression through a fitting emoji."
 
 
 def is_background_task(body: Json) -> bool:
@@ -42,18 +45,51 @@ def is_background_task(body: Json) -> bool:
     task = body.get("task") or (metadata.get("task") if isinstance(metadata, dict) else None)
     if isinstance(task, str) and task.strip():
         return True
-    messages = body.get("messages")
+    return is_template_alone(body, body.get("messages"))
+
+
+def is_template_alone(body: Json, messages: Any) -> bool:
+    """Tell whether all that a request says is a template. Programs set `metadata` of a response as they like."""
+    if isinstance(messages, str):
+        return not body.get("tools") and _is_template(messages)
     said = [item for item in messages if _role_of(item) != "system"] if isinstance(messages, list) else []
     if len(said) != 1 or _role_of(said[0]) != "user" or body.get("tools"):
         return False
     content = said[0].get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text")
-    return isinstance(content, str) and _TEMPLATE.match(content) is not None and _TALK.search(content) is not None
+    return isinstance(content, str) and _is_template(content)
+
+
+def _is_template(text: str) -> bool:
+    if _TEMPLATE.match(text) is not None and _TALK.search(text) is not None:
+        return True
+    return text.startswith(_EMOJI) or (text.lstrip().startswith("### Task:") and _ANY_TEMPLATE.match(text) is not None)
 
 
 def _role_of(item: Any) -> Any:
     return item.get("role") if isinstance(item, dict) else None
+
+
+async def ask_alone(gateway: Gateway, talk: parse.Conversation, options: TurnOptions) -> tuple[TurnResult, str]:
+    """Ask the model without tools and without a turn. Return its answer, and the model's name."""
+    model = gateway.models.model_for(None, options.model)
+    instructions = "\n\n".join(text for text in (options.instructions, talk.instructions) if text)
+    system = (ChatMessage(Role.SYSTEM, instructions),) if instructions else ()
+    wanted = ModelRequest(
+        [*system, *talk.messages],
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        deadline_seconds=SECONDS,
+        reasoning=options.reasoning,
+        format=options.format,
+    )
+    try:
+        reply = await ask_model(model, wanted, lambda _text: None, lambda _notice: None)
+    except ModelError as error:
+        raise failure_of(error) from None
+    text = gateway.toolbox.hide(reply.text.strip())
+    return TurnResult("", "done", text, finish_reason=reply.finish_reason, usage=reply.usage), model.label
 
 
 class BackgroundTasks:
@@ -64,27 +100,18 @@ class BackgroundTasks:
         asked = decode(
             {**body, "max_tokens": body.get("max_completion_tokens") or body.get("max_tokens")}, ChatRequestBody
         )
-        talk = parse.read_conversation(asked.messages, limits)
-        model = self._gateway.models.model_for(None, asked.model or "")
-        system = (ChatMessage(Role.SYSTEM, talk.instructions),) if talk.instructions else ()
-        wanted = ModelRequest(
-            [*system, *talk.messages],
+        options = TurnOptions(
+            model=asked.model or "",
             max_tokens=asked.max_tokens or 0,
             temperature=asked.temperature,
-            deadline_seconds=SECONDS,
             reasoning=read_effort(asked.reasoning_effort, "reasoning_effort"),
             format=response_format.read_response_format(asked.response_format, limits),
         )
-        try:
-            reply = await ask_model(model, wanted, lambda _text: None, lambda _notice: None)
-        except ModelError as error:
-            raise failure_of(error) from None
-        whole = self._completion(reply, asked.model or model.label)
+        result, model = await ask_alone(self._gateway, parse.read_conversation(asked.messages, limits), options)
+        whole = self._completion(result, asked.model or model)
         return await _streamed(request, whole) if asked.stream else json_response(whole)
 
-    def _completion(self, reply: ModelReply, model: str) -> Json:
-        text = self._gateway.toolbox.hide(reply.text.strip())
-        result = TurnResult("", "done", text, finish_reason=reply.finish_reason, usage=reply.usage)
+    def _completion(self, result: TurnResult, model: str) -> Json:
         created = int(self._gateway.clock.now())
         body = results.completion(result, completion_id=f"chatcmpl-{new_id('task')}", created=created, model=model)
         body.pop("hermes", None)

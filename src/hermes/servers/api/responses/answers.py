@@ -30,7 +30,7 @@ from hermes.servers.api.responses.finalizer import (
 from hermes.servers.api.responses.request import ResponseRequest
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
+from hermes.servers.api.streams.turn_stream import EARLY_SECONDS, KEEP_ALIVE_SECONDS, follow
 from hermes.servers.app import json_response
 from hermes.services.events import ApprovalRequested, TurnEnded
 from hermes.services.requests.outcomes import stored_usage
@@ -106,7 +106,7 @@ class ResponseAnswers:
     # In one piece
 
     async def answer(self, request: web.Request, answering: Answering) -> web.Response:
-        names, response_id, state = answering.names, answering.response["id"], answering.state
+        response_id, state = answering.response["id"], answering.state
         result: TurnResult | None = None
         if state is not None and state.pending:
             return await self._answer_with_question(request, answering, state.row.turn_id)
@@ -120,11 +120,14 @@ class ResponseAnswers:
             if isinstance(ended, ApprovalRequested):
                 return await self._answer_with_question(request, answering, ended.turn_id)
             result = None if ended.reason == results.ANSWERED_ELSEWHERE else ended
+        return await self._answer_end(answering, result)
+
+    async def _answer_end(self, answering: Answering, result: TurnResult | None) -> web.Response:
         whole, output = await self._finalizer.ended(answering.hold, answering.response, result)
         body = await self._finished(answering, whole, output)
         if body["status"] == "failed" and not whole.text:
-            failure = results.failure(whole, names)
-            failure.extras["response_id"] = response_id
+            failure = results.failure(whole, answering.names)
+            failure.extras["response_id"] = body["id"]
             raise failure
         return with_headers(body, {**answering.headers, **results.outcome_headers(whole)})
 
@@ -169,6 +172,11 @@ class ResponseAnswers:
     # As a stream
 
     async def stream(self, request: web.Request, answering: Answering) -> web.StreamResponse:
+        if answering.state is None and not answering.is_background:
+            with self.calls.waiting():
+                early = await answering.handle.early_end(EARLY_SECONDS)
+            if early is not None and early.is_rate_limited and not early.text:
+                return await self._answer_end(answering, early)  # while there still is a status to say so
         stream: EventStream | None = None
         is_kept = not answering.hold.is_settled and answering.state is None
         feed = self._feeds.open(answering.response["id"]) if is_kept else None
@@ -193,13 +201,13 @@ class ResponseAnswers:
         try:
             with self.calls.waiting():
                 async for told in self._events(request, stream, events, answering):
-                    await _send(stream, told, feed)
+                    await send_events(stream, told, feed)
         except ApiError as error:
             error.extras["response_id"] = response_id
             answering.attempt.is_broken = True
             if error.status >= 500:
                 stream.forget()
-            await _send(stream, [events.error(error)], feed)
+            await send_events(stream, [events.error(error)], feed)
         except ClientGoneError:
             raise
         except Exception:
@@ -208,7 +216,7 @@ class ResponseAnswers:
             failed = ApiError(500, message, code="internal_error", extras={"response_id": response_id})
             answering.attempt.is_broken = True
             stream.forget()
-            await _send(stream, [events.error(failed)], feed)
+            await send_events(stream, [events.error(failed)], feed)
 
     async def _events(
         self, request: web.Request, stream: EventStream, events: ResponseEvents, answering: Answering
@@ -278,10 +286,10 @@ class ResponseAnswers:
         if body["status"] not in ("queued", "in_progress"):
             whole = list(events.opening()) if starting_after < 0 else []
             whole += events.rest(body["output"], last_status="completed")
-            await _send(stream, [*whole, events.end(body)], None)
+            await send_events(stream, [*whole, events.end(body)], None)
             return
         async for told in self._events(request, stream, events, answering):
-            await _send(stream, told, None)
+            await send_events(stream, told, None)
 
 
 def with_headers(body: Json, headers: dict[str, str]) -> web.Response:
@@ -290,7 +298,7 @@ def with_headers(body: Json, headers: dict[str, str]) -> web.Response:
     return response
 
 
-async def _send(stream: EventStream, events: Iterable[Json], feed: ResponseFeed | None) -> None:
+async def send_events(stream: EventStream, events: Iterable[Json], feed: ResponseFeed | None = None) -> None:
     """Events that belong together, in one piece."""
     raw = [b"event: %s\ndata: %s\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in events]
     if feed is not None:

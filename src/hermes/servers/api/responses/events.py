@@ -10,7 +10,7 @@ from hermes.core.messages import Json, ToolCall
 from hermes.core.requests import TurnResult
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.responses import shapes
-from hermes.servers.api.responses.request import approval_id_of
+from hermes.servers.api.responses.request import approval_id_of, call_text
 from hermes.services.events import (
     ReasoningArrived,
     SegmentEnded,
@@ -98,12 +98,11 @@ class ResponseEvents:
                         yield from self._end_message(item["status"])
                 case "mcp_call":
                     call = ToolCall(item["call_id"], item["name"], item["arguments"])
-                    text = item["error"] if item["output"] is None else item["output"]
+                    has_text = item["output"] is not None or item["error"] is not None
+                    text = call_text(item["output"], item["error"]) if has_text else ""
                     approval = approval_id_of(item["approval_request_id"] or "")
                     yield from self._start_call(call)
-                    yield from self._end_call(
-                        call, shapes.CallOutcome(text or "", item["status"] == "failed", approval)
-                    )
+                    yield from self._end_call(call, shapes.CallOutcome(text, item["status"] == "failed", approval))
                 case "mcp_approval_request":
                     if self._is_new("approval", item["id"]):
                         yield from self._close_message()

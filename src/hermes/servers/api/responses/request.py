@@ -298,12 +298,23 @@ def _read_mcp_call(item: Json, where: str, limits: InputLimits) -> list[ChatMess
     sent = decode(item, bodies.McpCallBody, where)
     if sent.output is None and sent.error is None:
         return []
-    given = sent.output if sent.output is not None else sent.error
-    text = given if isinstance(given, str) else orjson.dumps(given).decode()
+    text = call_text(sent.output, sent.error)
     function = bodies.CalledFunctionBody(sent.name, sent.arguments)
     call = parse.read_call(sent.call_id or sent.id, function, where, limits)
     result = ChatMessage(Role.TOOL, read_text(text, f"{where}.output", limits), tool_call_id=call.id, name=call.name)
     return [ChatMessage(Role.ASSISTANT, tool_calls=(call,)), result]
+
+
+def call_text(output: Any, error: Any) -> str:
+    """The text of a call's result. Errors of earlier releases are plain texts."""
+    given = output if output is not None else error
+    if isinstance(given, dict) and given.get("type") == "mcp_tool_execution_error":
+        content = given.get("content")
+        parts = content if isinstance(content, list) else []
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        if texts and all(isinstance(text, str) for text in texts):
+            return "\n".join(texts)
+    return given if isinstance(given, str) else orjson.dumps(given).decode()
 
 
 def _read_approval_response(item: Json, where: str) -> ApprovalAnswer:

@@ -164,6 +164,12 @@ class ResponseRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         read = await parse.read_body(request, self._limits)
+        from hermes.servers.api.direct.tasks import is_template_alone  # with the first request: a start needs it not
+
+        if is_template_alone(read, read.get("input")):
+            from hermes.servers.api.responses.tasks import answer_task
+
+            return await answer_task(request, self._gateway, read, self._limits)
         body = await with_items(read, partial(self.places.seen_by, request[CALLER]))
         body = await self._files.put_in(request, body, "input", self._limits)
         await note_left_out(request, self._gateway, body)

@@ -212,12 +212,17 @@ def mcp_call_item(item_id: str, call: ToolCall, outcome: CallOutcome | None = No
         "status": "in_progress" if outcome is None else done,
         "approval_request_id": approval_request_id(approval_id) if approval_id else None,
         "arguments": call.arguments,
-        "error": outcome.output if outcome is not None and is_error else None,
+        "error": execution_error(outcome.output) if outcome is not None and is_error else None,
         "name": call.name,
         "output": outcome.output if outcome is not None and not is_error else None,
         "server_label": SERVER_LABEL,
         "call_id": call.id,
     }
+
+
+def execution_error(text: str) -> Json:
+    """What a tool said as it failed, as OpenAI shows the failure of an MCP server's tool."""
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
 
 
 def approval_request_item(approval_id: str, code: str, question: str, name: str, arguments: str) -> Json:

@@ -14,6 +14,8 @@ LEAST_SECONDS = 0.025
 """Between two pieces of text. Less than the pause between two reads from a model, so that each of those is passed on
 when it comes: waiting longer would mean to wake twice for each, and to be late."""
 KEEP_ALIVE_SECONDS = 10.0
+EARLY_SECONDS = 1.0
+"""How long a stream waits for the first event before it opens: a 429 of the provider within it is the status."""
 
 Written = TextArrived | ReasoningArrived
 

@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
-from hermes.servers.api.direct.tasks import is_background_task
+from hermes.servers.api.direct.tasks import is_background_task, is_template_alone
 
 TITLE = "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Output:\n"
 TAGS = "### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history\n"
 FOLLOW_UPS = "### Task:\nSuggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next\n"
+NEWER_FOLLOW_UPS = (
+    "### Task:\nPredict 3-5 useful messages this user might naturally send next to advance their current objective.\n"
+)
+REWORDED = "### Task:\nName the mood of this chat in one word.\n### Guidelines:\n- Be brief.\n"
+EMOJI = "Your task is to reflect the speaker's likely facial expression through a fitting emoji. Message: ```hi```"
 QUERIES = "### Task:\nAnalyze the chat history to determine the necessity of generating search queries\n"
 HISTORY = "### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
 
@@ -19,12 +24,19 @@ def asked(text: Any, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], **more}
 
 
-@pytest.mark.parametrize("template", [TITLE, TAGS, FOLLOW_UPS, QUERIES])
+@pytest.mark.parametrize("template", [TITLE, TAGS, FOLLOW_UPS, NEWER_FOLLOW_UPS, REWORDED, QUERIES, EMOJI])
 def test_templates_of_open_webui_are_tasks(template: str) -> None:
     assert is_background_task(asked(template + HISTORY))
     assert is_background_task(asked([{"type": "text", "text": template + HISTORY}]))
     system = {"role": "system", "content": "Be brief."}
     assert is_background_task({"messages": [system, *asked(template + HISTORY)["messages"]]})
+
+
+def test_template_that_is_the_whole_input_of_a_response_is_a_task() -> None:
+    assert is_template_alone({}, TITLE + HISTORY)
+    assert is_template_alone({}, asked([{"type": "input_text", "text": TITLE + HISTORY}])["messages"])
+    assert not is_template_alone({"metadata": {"task": "deploy"}}, "deploy it")  # programs set this field as they like
+    assert not is_template_alone({}, [{"role": "user", "content": "hello"}, *asked(TITLE + HISTORY)["messages"]])
 
 
 def test_field_that_names_a_task_makes_one() -> None:
@@ -37,6 +49,7 @@ def test_field_that_names_a_task_makes_one() -> None:
     [
         asked("hello"),
         asked("### Task:\nGenerate a concise summary of my week."),
+        asked("### Task:\nAnswer as in ### Chat History:\n<chat_history>\nhi\n</chat_history>\nand deploy it."),
         asked(TITLE + HISTORY, tools=[{"type": "function", "name": "a"}]),
         {"messages": [*asked("hi")["messages"], *asked(TITLE + HISTORY)["messages"]]},
         asked("hello", task="", metadata={"task": None}),

@@ -106,7 +106,11 @@ def test_a_call_of_the_gateway_has_its_result_its_error_and_the_question_asked_f
     first, second = shapes.output_of(messages, shapes.ItemIds("resp_x"), outcomes=outcomes)
     assert (first["output"], first["error"], first["status"]) == ("found", None, "completed")
     assert (first["approval_request_id"], second["approval_request_id"]) == ("mcpr_7", None)
-    assert (second["output"], second["error"], second["status"]) == (None, "no such town", "failed")
+    assert (second["output"], second["error"], second["status"]) == (
+        None,
+        shapes.execution_error("no such town"),
+        "failed",
+    )
     assert {first["server_label"], second["server_label"]} == {"hermes"}
 
 
@@ -181,7 +185,10 @@ def test_a_result_closes_the_message_before_it() -> None:
     assert [item["status"] for item in telling.output] == ["completed", "in_progress"]
     ended = list(telling.of(ToolEnded(LANE, TURN, "c1", "look", "error", "no such file")))
     assert [event["type"] for event in ended] == ["response.mcp_call.failed", "response.output_item.done"]
-    assert (telling.output[-1]["status"], telling.output[-1]["error"]) == ("failed", "no such file")
+    assert (telling.output[-1]["status"], telling.output[-1]["error"]) == (
+        "failed",
+        shapes.execution_error("no such file"),
+    )
 
 
 def test_an_error_in_mid_stream_has_the_shape_of_the_event() -> None:
