@@ -50,7 +50,13 @@ class Page:
 
     async def ask(self, text: str, *, chat: dict[str, Any] | None = None, again: bool = False) -> dict[str, Any]:
         """Send a message, in a new chat or in this one. ``again`` regenerates the last answer."""
-        said = {"id": str(uuid.uuid4()), "parentId": None, "childrenIds": [], "role": "user", "content": text}
+        said: dict[str, Any] = {
+            "id": str(uuid.uuid4()),
+            "parentId": None,
+            "childrenIds": [],
+            "role": "user",
+            "content": text,
+        }
         messages = list(chat["messages"]) if chat else []
         if not again:
             messages.append({"role": "user", "content": text})

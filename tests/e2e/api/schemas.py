@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 import orjson
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import BaseModel, TypeAdapter
 
 Json = dict[str, Any]

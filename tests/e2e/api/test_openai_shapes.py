@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from llm_comply.schema import SSE_EVENT_TO_SCHEMA
+from llm_comply.schema import SSE_EVENT_TO_SCHEMA  # type: ignore[import-untyped]
 from openai.types import CreateEmbeddingResponse, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.conversations import Conversation, ConversationDeletedResource, ConversationItem, ConversationItemList

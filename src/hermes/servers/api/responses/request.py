@@ -311,8 +311,8 @@ def call_text(output: Any, error: Any) -> str:
     if isinstance(given, dict) and given.get("type") == "mcp_tool_execution_error":
         content = given.get("content")
         parts = content if isinstance(content, list) else []
-        texts = [part.get("text") for part in parts if isinstance(part, dict)]
-        if texts and all(isinstance(text, str) for text in texts):
+        texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+        if texts and len(texts) == len(parts):
             return "\n".join(texts)
     return given if isinstance(given, str) else orjson.dumps(given).decode()
 
