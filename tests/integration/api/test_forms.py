@@ -125,6 +125,7 @@ async def test_file_that_cannot_be_read_is_refused(start: Start, model: FakeMode
             answer = await api.post(path, {field: [user([part])]})
             assert (answer.status, answer.error["code"]) == (400, code)
             assert answer.error["param"].startswith(f"{field}[0].content[0]")
+            assert part["type"] != "input_audio" or answer.error["message"].startswith("Audio is not taken")
         assert model.requests == []
 
 

@@ -12,6 +12,7 @@ from hermes.core.text import length, one_line, storable
 from hermes.servers.api.errors import ApiError, bad_request
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
+AUDIO_TYPES = frozenset({"input_audio", "audio", "output_audio"})
 IMAGE_TYPES = frozenset({"image_url", "input_image"})
 DETAILS = frozenset({"auto", "low", "high", "original"})
 
@@ -116,6 +117,8 @@ class _ContentParts:
             self.texts.append(part[name])
         elif kind in IMAGE_TYPES:
             self.images.append(_image_of(part, param))
+        elif kind in AUDIO_TYPES:
+            raise _unsupported("Audio is not taken by the API: send the words as text. Chats take voice messages.", param)
         else:
             message = (
                 f"Content of type {one_line(kind, 40)!r} is not taken; send text, image_url, and files as file_data."

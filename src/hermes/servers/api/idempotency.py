@@ -268,11 +268,15 @@ async def attempt_name(request: web.Request, body: Json) -> str:
     The body counts as JSON: clients that keep fields in a hash map send a retry with its fields in another order.
     """
     head = f"{request[CALLER].sender_id}\n{request.path}\n{request.headers.get(SESSION_ID_HEADER, '')}\n"
-    return await parse.apart(request, _name_of, head.encode(errors="replace"), body)
+    return await parse.apart(request, _name_of, head.encode(errors="replace"), body, await request.read())
 
 
-def _name_of(head: bytes, body: Json) -> str:
-    return f"retry:{_hash(head, orjson.dumps(body, option=orjson.OPT_SORT_KEYS))}"
+def _name_of(head: bytes, body: Json, raw: bytes) -> str:
+    try:
+        ordered = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:  # nested more deeply than can be written
+        ordered = raw
+    return f"retry:{_hash(head, ordered)}"
 
 
 def retry_count(request: web.Request) -> int:
