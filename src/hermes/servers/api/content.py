@@ -118,7 +118,9 @@ class _ContentParts:
         elif kind in IMAGE_TYPES:
             self.images.append(_image_of(part, param))
         elif kind in AUDIO_TYPES:
-            raise _unsupported("Audio is not taken by the API: send the words as text. Chats take voice messages.", param)
+            raise _unsupported(
+                "Audio is not taken by the API: send the words as text. Chats take voice messages.", param
+            )
         else:
             message = (
                 f"Content of type {one_line(kind, 40)!r} is not taken; send text, image_url, and files as file_data."

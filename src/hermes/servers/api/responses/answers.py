@@ -173,8 +173,12 @@ class ResponseAnswers:
 
     async def stream(self, request: web.Request, answering: Answering) -> web.StreamResponse:
         if answering.state is None and not answering.is_background:
-            with self.calls.waiting():
-                early = await answering.handle.early_end(EARLY_SECONDS)
+            try:
+                with self.calls.waiting():
+                    early = await answering.handle.early_end(EARLY_SECONDS)
+            except ApiError as error:  # we stop: the response goes on without this connection
+                error.extras["response_id"] = answering.response["id"]
+                raise
             if early is not None and early.is_rate_limited and not early.text:
                 return await self._answer_end(answering, early)  # while there still is a status to say so
         stream: EventStream | None = None
