@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import socket
@@ -10,10 +11,11 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from tests.e2e.terminal import ROOT
+from hermes.cli.main import main
+from tests.e2e.terminal import ROOT, patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 
@@ -30,6 +32,13 @@ class Machine:
             for name, value in os.environ.items()
             if not name.startswith(("HERMES_", "OPENAI_", "API_SERVER"))
         } | {"HOME": str(folder), "PYTHONPATH": str(ROOT / "src")}
+
+    def here(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """The same in this process: saves the start of an interpreter where that is not what is tested."""
+        out, err = io.StringIO(), io.StringIO()
+        with patched_environ(self._environ | environ), redirect_stdout(out), redirect_stderr(err):
+            code = main(list(words))
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
     async def hermes(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return await asyncio.to_thread(
@@ -76,7 +85,7 @@ async def test_two_profiles_answer_side_by_side_with_their_own_keys_and_bots(tmp
         models = {name: await stack.enter_async_context(FakeModel()) for name in names}
         ports = {}
         for name in names:
-            made = await machine.hermes("profile", "create", name, "--json")
+            made = machine.here("profile", "create", name, "--json")
             assert made.returncode == 0, made.stderr
             assert json.loads(made.stdout)["api"] == {"work": 8652, "play": 8662}[name]
             ports[name] = free_port()  # other tests may use those just now
@@ -90,8 +99,8 @@ async def test_two_profiles_answer_side_by_side_with_their_own_keys_and_bots(tmp
             env = root / "profiles" / name / ".env"
             env.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         try:
-            for name in names:
-                started = await machine.hermes("-p", name, "gateway", "start")
+            starts = [machine.hermes("-p", name, "gateway", "start") for name in names]
+            for name, started in zip(names, await asyncio.gather(*starts), strict=True):
                 assert started.returncode == 0, started.stdout + started.stderr
                 assert f"-p {name} gateway stop" in started.stdout, "what is printed can be typed as it stands"
             for name in names:
@@ -106,26 +115,25 @@ async def test_two_profiles_answer_side_by_side_with_their_own_keys_and_bots(tmp
             # Named by the option or by the variable, `status` says which one it is.
             told = await machine.hermes("status", HERMES_PROFILE="work")
             assert "profile    work\n  home       ~/.hermes/profiles/work\n" in told.stdout
-            told = await machine.hermes("-p", "play", "gateway", "status")
+            told = await asyncio.to_thread(machine.here, "-p", "play", "gateway", "status")
             assert "profile    play" in told.stdout
-            listed = json.loads((await machine.hermes("profile", "list", "--json")).stdout)
+            listed = json.loads((await asyncio.to_thread(machine.here, "profile", "list", "--json")).stdout)
             assert [(one["name"], one["state"], one["service"]) for one in listed] == [
                 ("default", "not running", "hermes-gateway"),
                 ("play", "running", "hermes-gateway-play"),
                 ("work", "running", "hermes-gateway-work"),
             ]
-            refused = await machine.hermes("profile", "remove", "work", "--yes")
+            refused = machine.here("profile", "remove", "work", "--yes")
             assert "Its gateway runs. Stop it first:" in refused.stderr
             assert (root / "profiles" / "work" / "state.db").exists()
         finally:
-            for name in names:
-                await machine.hermes("-p", name, "gateway", "stop")
-        cloned = await machine.hermes("-p", "work", "profile", "create", "copy", "--clone")
+            await asyncio.gather(*(machine.hermes("-p", name, "gateway", "stop") for name in names))
+        cloned = machine.here("-p", "work", "profile", "create", "copy", "--clone")
         assert cloned.returncode == 0, cloned.stderr
         env_of_clone = (root / "profiles" / "copy" / ".env").read_text()
         assert "OPENAI_API_KEY" in env_of_clone
         assert "TELEGRAM" not in env_of_clone, "two gateways cannot listen for one bot"
-        removed = await machine.hermes("profile", "remove", "work", "--yes")
+        removed = machine.here("profile", "remove", "work", "--yes")
         assert removed.returncode == 0, removed.stderr
         assert not (root / "profiles" / "work").exists()
         assert (root / "profiles" / "play" / "state.db").exists()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hermes.cli.main import main
+from hermes.cli.support.program_name import command_name
 from hermes.hosting import profiles
 from hermes.store.home import Whose, inspect_home, make_home
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
@@ -90,3 +93,22 @@ def test_a_home_leaves_the_modes_of_its_profiles_alone(user: Path) -> None:
     skill.chmod(0o755)
     make_home(root)
     assert skill.stat().st_mode & 0o777 == 0o755
+
+
+def test_hints_of_a_service_name_the_profile_of_its_home(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not command_name().endswith("-p work")
+    monkeypatch.setenv("HERMES_HOME", str(user / ".hermes" / "profiles" / "work"))
+    assert command_name().endswith(" -p work")
+
+
+def test_a_tool_of_an_agent_makes_and_removes_no_profiles(user: Path) -> None:
+    make_home(user / ".hermes")
+    make_home(user / ".hermes" / "profiles" / "work")
+    code = (
+        "import os, sys; from hermes.hosting import tool_processes as t; t.mark_children(); t.mark_children(); "
+        "from hermes.cli.main import main; sys.exit(main(['profile', 'remove', 'work', '--yes']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "The agent cannot" in done.stderr
+    assert (user / ".hermes" / "profiles" / "work").exists()

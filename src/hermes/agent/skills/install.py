@@ -107,9 +107,18 @@ def place_for(folder: Path, category: str, name: str) -> Path:
     return place
 
 
+def skill_folders(folder: Path) -> list[Path]:
+    """The folders that hold a skill. Not by ``glob``, which fails when another process moves a hidden one meanwhile."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if FILE_NAME in files:
+            found.append(Path(place))
+    return found
+
+
 def _make_room(folder: Path, place: Path, name: str, *, now: float, replaces: bool) -> None:
-    there = [path.parent for path in folder.glob(f"**/{FILE_NAME}") if same_name(path.parent.name) == same_name(name)]
-    there = [path for path in there if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    there = [path for path in skill_folders(folder) if same_name(path.name) == same_name(name)]
     if os.path.lexists(place) and place not in there:
         there.append(place)
     if there and not replaces:

@@ -8,8 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from hermes.hosting import paths
-from hermes.hosting.profiles import why_no_name
+from hermes.hosting import paths, profiles
 from hermes.hosting.translation import tr
 
 _CLONE = Path(__file__).resolve().parents[4]
@@ -17,9 +16,14 @@ _INDENT = 3
 
 
 def command_name() -> str:
-    """Spell the command as it is typed here, with the profile that this command was typed for."""
-    name = os.environ.get("HERMES_PROFILE", "")
-    return f"{program()} -p {name}" if name and not why_no_name(name) else program()
+    """Spell the command as it is typed here, with the profile that this command was typed for.
+
+    A service names the home of its profile instead; those of the usual home can be typed by their names.
+    """
+    name, home = os.environ.get("HERMES_PROFILE", ""), os.path.abspath(os.environ.get("HERMES_HOME") or "/")
+    if not name and profiles.root_of(home) == os.path.expanduser("~/.hermes"):
+        name = profiles.profile_of(home)
+    return f"{program()} -p {name}" if name and not profiles.why_no_name(name) else program()
 
 
 def program() -> str:

@@ -82,30 +82,43 @@ async def import_home(
     """Import everything that is new. A second time it changes nothing. The source is only read."""
     source_path = check_source(kind, path, target.home)
     report = ImportReport(kind, str(path), target.is_dry)
-    loop = asyncio.get_running_loop()
     # One thread reads: a database is used by the thread that opened it.
-    with tempfile.TemporaryDirectory(prefix="hermes-import-") as scratch, ThreadPoolExecutor(1) as reader:
-        source = SourceHome(source_path, Path(scratch))
-        found = await loop.run_in_executor(reader, reader_of(kind), source)
-        is_dry = target.is_dry
-        await asyncio.to_thread(write_settings.import_settings, found, target.loaded(), report, is_dry=is_dry)
-        if not is_dry:
-            await target.reload()
-        platforms = frozenset(manifest.id for manifest in target.loaded().schema.manifests)
-        await write_store.import_people(found, target.db, platforms, report, now=target.now, is_dry=is_dry)
-        await _sessions(found, target, report, reader, on_progress)
-        skills = partial(write_files.import_skills, found, target.skills, target.commands, report)
-        await asyncio.to_thread(skills, now=target.now, is_dry=is_dry)
-        target.refresh_skills()
-        jobs = target.jobs() if target.jobs is not None else None
-        timezone = target.loaded().config.timezone
-        await write_store.import_jobs(found, target.db, jobs, timezone, report, now=target.now)
-        if found.tasks:
-            board = await target.board()
-            await write_store.import_tasks(found, board, report, now=target.now, is_dry=is_dry)
-        await asyncio.to_thread(write_files.import_files, found, target.home, report, is_dry=is_dry)
-        report.leave_out(found.left_out)
+    reader = ThreadPoolExecutor(1)
+    with tempfile.TemporaryDirectory(prefix="hermes-import-") as scratch:
+        try:
+            await _import(kind, SourceHome(source_path, Path(scratch)), target, report, reader, on_progress)
+        finally:
+            # In a thread: a copy of a large database that goes on must not hold up the gateway.
+            await asyncio.shield(asyncio.to_thread(reader.shutdown, cancel_futures=True))
     return report
+
+
+async def _import(
+    kind: str,
+    source: SourceHome,
+    target: ImportTarget,
+    report: ImportReport,
+    reader: ThreadPoolExecutor,
+    on_progress: Callable[[int], Awaitable[None]],
+) -> None:
+    """Settings first: what follows is checked by them."""
+    found = await asyncio.get_running_loop().run_in_executor(reader, reader_of(kind), source)
+    is_dry = target.is_dry
+    await asyncio.to_thread(write_settings.import_settings, found, target.loaded(), report, is_dry=is_dry)
+    if not is_dry:
+        await target.reload()
+    platforms = frozenset(manifest.id for manifest in target.loaded().schema.manifests)
+    await write_store.import_people(found, target.db, platforms, report, now=target.now, is_dry=is_dry)
+    await _sessions(found, target, report, reader, on_progress)
+    skills = partial(write_files.import_skills, found, target.skills, target.commands, report)
+    await asyncio.to_thread(skills, now=target.now, is_dry=is_dry)
+    await asyncio.to_thread(target.refresh_skills)
+    jobs = target.jobs() if target.jobs is not None else None
+    await write_store.import_jobs(found, target.db, jobs, target.loaded().config.timezone, report, now=target.now)
+    if found.tasks:
+        await write_store.import_tasks(found, await target.board(), report, now=target.now, is_dry=is_dry)
+    await asyncio.to_thread(write_files.import_files, found, target.home, report, is_dry=is_dry)
+    report.leave_out(found.left_out)
 
 
 async def _sessions(

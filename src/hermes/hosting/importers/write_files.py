@@ -7,8 +7,16 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from hermes.agent.skills.install import DEFAULT_CATEGORY, WarningsError, install, looked_at, origins, place_for
-from hermes.agent.skills.parse import FILE_NAME, SkillError, same_name
+from hermes.agent.skills.install import (
+    DEFAULT_CATEGORY,
+    WarningsError,
+    install,
+    looked_at,
+    origins,
+    place_for,
+    skill_folders,
+)
+from hermes.agent.skills.parse import SkillError, same_name
 from hermes.core.text import one_line
 from hermes.hosting.importers.found import FoundHome, FoundSkillFolder
 from hermes.hosting.importers.report import Fate, ImportReport
@@ -47,7 +55,7 @@ def import_skills(
     if not found.skills:
         return
     brought = set(origins(folder).values())
-    there = {same_name(path.parent.name) for path in folder.glob(f"**/{FILE_NAME}")} if folder.is_dir() else set()
+    there = {same_name(path.name) for path in skill_folders(folder)}
     for skill in found.skills:
         name = skill.folder.name
         if str(skill.folder) in brought:
