@@ -25,12 +25,11 @@ class Heartbeat:
     """``async with heart.beating():`` beats once a second until the end of the block.
 
     ``describe`` is asked, on the loop, what the gateway is doing and how many messages wait; `gateway
-    status` shows it when the heart has stopped. ``on_beat`` is called on the loop with every beat.
+    status` shows it when the heart has stopped.
     """
 
-    def __init__(self, home: str, safe_reason: str = "", on_beat: Callable[[], None] | None = None) -> None:
+    def __init__(self, home: str, safe_reason: str = "") -> None:
         self._path = paths.heartbeat(home)
-        self._on_beat = on_beat
         self._now = heartbeat.Beat(os.getpid(), 0.0, 0.0, safe=safe_reason)
         self._wake = threading.Event()
         self._is_over = False
@@ -88,8 +87,6 @@ class Heartbeat:
         self._now.doing, self._now.waiting = self.describe()
         self._now.at, self._now.monotonic = time.time(), time.monotonic()
         self._wake.set()
-        if self._on_beat is not None:
-            self._on_beat()
 
     def _write(self) -> None:
         paths.make_private(os.path.dirname(self._path))

@@ -19,11 +19,16 @@ from hermes.hosting import heartbeat, locks, log_format, paths, processes, tool_
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
 from hermes.hosting.terminal import err_unbuffered
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hermes.hosting.sd_notify import ServiceNotifier
+
 WAIT_FOR_LOCK_SECONDS = 10.0  # for one that is stopping: it drains for 8 s at most
 NOTICE_SECONDS = 0.3  # in which one that was just signalled writes down that it is stopping
 WAIT_FOR_ORPHAN_SECONDS = 2.0
 WAIT_FOR_REPLACED_SECONDS = 10.0
 POLL_SECONDS = 1.0
+READY_POLL_SECONDS = 0.1  # while systemd waits for the first worker to be ready
 SPAWN_AGAIN_SECONDS = 2.0
 LEFTOVER_SECONDS = 2.5  # after the end of a worker; a command's own group is ended by its lease within 1.2 s
 PROCESS_NAME = "hermes-supervis"  # the system keeps 15 bytes
@@ -116,8 +121,11 @@ class Worker:
 class Parent:
     """Keeps one worker up until it is asked to stop. ``run`` returns the exit code of the whole."""
 
-    def __init__(self, settings: Settings, signals: Signals, lock: locks.Lock) -> None:
+    def __init__(
+        self, settings: Settings, signals: Signals, lock: locks.Lock, notifier: ServiceNotifier | None = None
+    ) -> None:
         self._settings = settings
+        self._notifier = notifier
         self._signals = signals
         self._lock = lock
         self._restarts = RestartPolicy()
@@ -148,6 +156,8 @@ class Parent:
                 return CONFIGURATION if ended.kind == "configuration" else STOP_ASKED
             if ended.code != RESTART_ASKED:
                 self._say("WARNING", "Worker ended", {"reason": ended.describe(), "restart_in": pause})
+                if self._notifier is not None:
+                    self._notifier.describe(f"The worker ended ({ended.describe()}) and is started again.")
             if not self._pause(pause):
                 self._record(WorkerExit(code=STOP_ASKED), goes_on=False)
                 return STOP_ASKED
@@ -193,6 +203,8 @@ class Parent:
             self._ask_to_stop(worker)  # asked while there was no worker
         while (status := _reap(worker.pid)) is None:
             patience = min(POLL_SECONDS, self._kill_at - time.monotonic()) if self._kill_at else POLL_SECONDS
+            if self._notifier is not None:
+                patience = self._notify(self._notifier, worker, patience)
             self._hear(self._signals.wait(max(patience, 0.01)), lambda: self._ask_to_stop(worker), worker)
             now = time.monotonic()
             silent = worker.watch_heart(self._settings.home, now)
@@ -206,6 +218,13 @@ class Parent:
         # What it said last, after our last look: whether it was ready and had settled something.
         worker.watch_heart(self._settings.home, time.monotonic())
         return worker.ended(status)
+
+    def _notify(self, notifier: ServiceNotifier, worker: Worker, patience: float) -> float:
+        """Tell systemd how the worker is; returns the seconds until the next look."""
+        if worker.last is not None and worker.last.ready_at and not self._asked:
+            notifier.ready()
+        notifier.alive()
+        return patience if notifier.is_ready else min(patience, READY_POLL_SECONDS)
 
     def _end_leftovers(self, worker: Worker | None = None) -> None:
         """Kill what the tools of a worker left behind that has ended; those of ``worker`` are younger than that."""
@@ -239,6 +258,8 @@ class Parent:
                     self._lock.stopping()
                 except OSError as error:
                     self._say("WARNING", "Stop not recorded", {"reason": str(error)})
+                if self._notifier is not None:
+                    self._notifier.stopping()
                 on_stop()
             elif number == signal.SIGINT and worker is not None:
                 _kill(worker.pid, signal.SIGKILL)  # Ctrl+C a second time: no more patience
@@ -253,11 +274,8 @@ class Parent:
         """Wait before the next start; False when we are asked to stop meanwhile."""
         deadline = time.monotonic() + seconds
         while not self._asked and not self._is_to_start_now and (left := deadline - time.monotonic()) > 0:
-            # While we pause between two workers nobody else feeds the watchdog.
-            if "NOTIFY_SOCKET" in os.environ:
-                from hermes.hosting import sd_notify
-
-                sd_notify.send("WATCHDOG=1")
+            if self._notifier is not None:
+                self._notifier.alive()
             self._hear(self._signals.wait(min(left, POLL_SECONDS)), lambda: None)
         self._is_to_start_now = False
         return not self._asked
@@ -435,6 +453,11 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     settings.as_typed = as_typed
     settings.has_terminal = not settings.detached and _has_terminal()
     os.environ["HERMES_HOME"] = settings.home
+    notifier = None
+    if "NOTIFY_SOCKET" in os.environ:
+        from hermes.hosting.sd_notify import ServiceNotifier  # brings `socket`, which nobody else needs here
+
+        notifier = ServiceNotifier(os.environ)
     signals = Signals()
     try:
         lock = take_over(settings)
@@ -445,6 +468,6 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     if lock is None:
         return 1
     try:
-        return Parent(settings, signals, lock).run()
+        return Parent(settings, signals, lock, notifier).run()
     finally:
         lock.release()

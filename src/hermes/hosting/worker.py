@@ -20,7 +20,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.i18n.failures import sentence
 from hermes.core.secret import Redactor
-from hermes.hosting import paths, processes, sd_notify, terminal, tool_processes
+from hermes.hosting import paths, processes, terminal, tool_processes
 from hermes.hosting.build import Build, installed
 from hermes.hosting.heartbeat import RESTARTING, STOPPING
 from hermes.hosting.heartbeat_writer import Heartbeat
@@ -158,10 +158,7 @@ async def _live(
     stop = StopRequest()
     has_parent = arguments.parent_fd >= 0
     parent_pid = os.getppid() if has_parent else 0
-    # Under systemd every beat of the loop feeds its watchdog.
-    heart = Heartbeat(
-        str(arguments.home), arguments.safe_reason, on_beat=(_feed_watchdog if "WATCHDOG_USEC" in os.environ else None)
-    )
+    heart = Heartbeat(str(arguments.home), arguments.safe_reason)
     options = WorkerOptions(
         home=arguments.home,
         stop=stop,
@@ -189,8 +186,6 @@ async def _live(
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
         if stop.is_requested:
             log.info("Restarting" if stop.will_restart else "Stopping", extra={"reason": stop.reason or "signal"})
-            if not stop.will_restart:  # the service goes on when only its worker changes
-                sd_notify.send("STOPPING=1")
             heart.draining(RESTARTING if stop.will_restart else STOPPING)
         if serving.done():
             asking.cancel()
@@ -214,12 +209,7 @@ def _ready(heart: Heartbeat, started_at: float) -> None:
     gc.set_threshold(*LOOK_FOR_CYCLES_AFTER)
     gc.enable()
     heart.ready()
-    sd_notify.send("READY=1")
     log.info("Gateway started", extra={"seconds": round(time.time() - started_at, 3)})
-
-
-def _feed_watchdog() -> None:
-    sd_notify.send("WATCHDOG=1")
 
 
 def _hold_leash(descriptor: int, stop: StopRequest, home: str) -> None:

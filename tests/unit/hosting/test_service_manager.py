@@ -11,16 +11,22 @@ from hermes.hosting.service_manager import find_service_manager
     "environ, cgroup, supervisor, words",
     [
         ({}, "0::/system.slice/hermes-gateway.service", 812, "systemd (hermes-gateway)"),
-        ({"NOTIFY_SOCKET": "/run/n"}, "0::/system.slice/bot.service", 812, "systemd (bot)"),
+        ({}, "12:pids:/x\n1:name=systemd:/system.slice/hermes-gateway.service", 812, "systemd (hermes-gateway)"),
+        ({}, "0::/system.slice/hermes-gateway.service/gateway", 812, "systemd (hermes-gateway)"),
+        ({"SYSTEMD_EXEC_PID": "812"}, "0::/system.slice/bot.service", 812, "systemd (bot)"),
+        ({"SYSTEMD_EXEC_PID": "700"}, "0::/system.slice/ssh.service", 812, ""),
         ({}, "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vte-spawn-1.scope", 812, ""),
         ({"INVOCATION_ID": "f00"}, "0::/user.slice/gnome-terminal-server.service", 812, ""),
         ({}, "0::/", 1, "its container"),
-        ({"XPC_SERVICE_NAME": "hermes-gateway"}, "", 812, "launchd (hermes-gateway)"),
+        ({"XPC_SERVICE_NAME": "ai.hermes.gateway"}, "", 812, "launchd (ai.hermes.gateway)"),
         ({}, "", 812, ""),
     ],
     ids=[
         "our unit",
-        "another unit that wants news",
+        "our unit, cgroup v1",
+        "our unit, delegated cgroup",
+        "another unit that started us",
+        "a shell of another unit",
         "a terminal",
         "a terminal's service",
         "container",
@@ -30,3 +36,7 @@ from hermes.hosting.service_manager import find_service_manager
 )
 def test_the_keeper(environ: dict[str, str], cgroup: str, supervisor: int, words: str) -> None:
     assert find_service_manager(environ, cgroup, supervisor) == words
+
+
+def test_a_small_init_in_front_of_the_supervisor_is_its_container() -> None:
+    assert find_service_manager({}, "0::/", 7, is_below_init_of_container=True) == "its container"
