@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hermes.cli.support.help import describe_verb
+from hermes.cli.support.help import add_verbs
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.wizard import flags
@@ -26,7 +26,13 @@ EXAMPLES = """\
   hermes gateway                  run in the foreground; Ctrl+C stops the gateway
   hermes gateway run --replace    stop the running gateway and take its place
   hermes gateway start            run in the background
+  hermes gateway stop             finish the work under way, then stop
+  hermes gateway restart          the same, then start again
   hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3; 1 if it died)
+  hermes gateway install          keep it up: a service of systemd or launchd, started with the machine
+  hermes gateway install --dry-run   show the unit and the commands, change nothing
+  sudo hermes gateway install --system   for the whole machine, under a user of its own
+  hermes gateway uninstall        stop the service and remove it; the data stays
   hermes gateway setup            connect chat platforms, question by question
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
   hermes gateway test             every account and the model: names, test messages, one small answer
@@ -40,6 +46,8 @@ VERBS = {
     "stop": "finish the work under way, then stop",
     "restart": "finish the work under way, then start again; paused platforms are resumed",
     "status": "show the state; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
+    "install": "install the gateway as a service that starts with the machine",
+    "uninstall": "stop the service and remove its unit; the data stays",
     "reset": "set a state.db that cannot be used aside, start with a new one, and verify the start",
     "setup": "connect a chat platform, test its token, choose who may write",
     "test": "check accounts on their platforms, send a test message, ask the model for an answer",
@@ -47,55 +55,116 @@ VERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
-    for verb, summary in VERBS.items():
-        of_verb = verbs.add_parser(verb, help=tr(summary), description=describe_verb(summary))
+    for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES, without_json=VERBS.keys() - {"status"}).items():
         if verb == "run":
             of_verb.add_argument("--replace", action="store_true", help="stop the running gateway of this home first")
-        if verb == "status":
-            of_verb.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
         if verb == "reset":
             flags.add_reset(of_verb)
+        if verb in SERVICE_VERBS:
+            of_verb.add_argument("--system", action="store_true", help="the service of the system, not of your account")
+        if verb in ("install", "uninstall"):
+            of_verb.add_argument("--dry-run", action="store_true", help="show what would be done, change nothing")
+            of_verb.add_argument("--yes", "-y", action="store_true", help="ask nothing")
+        if verb == "install":
+            _add_install_options(of_verb)
         if verb == "setup":
             flags.add_setup(of_verb)
         if verb == "test":
             flags.add_test(of_verb)
 
 
+def _add_install_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--run-as", default="", metavar="USER", help="with --system: run as this user (default: a new user hermes)"
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="replace a unit of ours that was changed by hand; it is kept as .old"
+    )
+    linger = parser.add_mutually_exclusive_group()
+    linger.add_argument(
+        "--linger", action="store_true", default=None, help="let it run while you are logged out, without asking"
+    )
+    linger.add_argument(
+        "--no-linger", action="store_false", dest="linger", default=None, help="let it end when you log out"
+    )
+    parser.add_argument(
+        "--watch", type=float, default=30.0, metavar="SECONDS", help="watch the status for so long (default: 30)"
+    )
+
+
+SERVICE_VERBS = ("install", "uninstall", "start", "stop", "restart", "status")
+
 _WIZARD = {"setup": "hermes.cli.wizard.platform", "test": "hermes.cli.wizard.test_message"}
 
 
 def run(args: argparse.Namespace) -> int:
-    home = home_folder()
-    match args.verb:
-        case "run":
-            return _run(home, replace=args.replace)
-        case "start":
-            from hermes.hosting import lifecycle
+    if args.verb == "install":
+        return _install(args)
+    if args.verb == "run":
+        return _run(home_folder(), replace=args.replace)
+    if args.verb == "reset":
+        from hermes.cli.repairs import reset
 
+        return reset.run(args, home_folder())
+    if args.verb not in SERVICE_VERBS:
+        from importlib import import_module
+
+        return cast("int", import_module(_WIZARD[args.verb]).run(args))
+    from hermes.hosting.service import services
+
+    home, user = services.system_service() if args.system else (home_folder(), "")
+    if args.verb == "status":
+        with services.acting_as(user):
+            return _status(home, as_json=args.as_json)
+    if args.verb == "uninstall":
+        from hermes.cli.service.install import uninstall
+
+        return uninstall(
+            services.find_installed(str(home)), home, is_dry_run=args.dry_run, is_yes=args.yes, hermes=command_name()
+        )
+    with services.acting_as(user):
+        return _act(args.verb, home)
+
+
+def _act(verb: str, home: Path) -> int:
+    from hermes.hosting import lifecycle
+
+    match verb:
+        case "start":
             if not _is_usable(home):
                 return CONFIGURATION
             return _tell(lifecycle.start(home, command_name()))
-        case "stop" | "restart":
-            from hermes.hosting import lifecycle
-
-            act = lifecycle.stop if args.verb == "stop" else lifecycle.restart
-            return _tell(act(home, command_name()))
-        case "status":
-            return _status(home, as_json=args.as_json)
-        case "reset":
-            from hermes.cli.repairs import reset
-
-            return reset.run(args, home)
+        case "stop":
+            return _tell(lifecycle.stop(home, command_name()))
         case _:
-            from importlib import import_module
+            return _tell(lifecycle.restart(home, command_name()))
 
-            return cast("int", import_module(_WIZARD[args.verb]).run(args))
+
+def _install(args: argparse.Namespace) -> int:
+    from hermes.cli.service.install import install
+    from hermes.cli.service.plan import InstallRequest
+
+    home = home_folder()
+    if not args.system and not _is_usable(home):
+        return CONFIGURATION
+    request = InstallRequest(
+        is_system=args.system,
+        run_as=args.run_as,
+        is_dry_run=args.dry_run,
+        is_yes=args.yes,
+        replaces=args.replace,
+        linger=args.linger,
+        watch_seconds=max(0.0, args.watch),
+    )
+    return install(request, home, command_name())
 
 
 def _run(home: Path, *, replace: bool) -> int:
     if not _is_usable(home):
         return CONFIGURATION
+    if replace and (words := _belongs_to_service(home)):
+        err(tr(words))
+        return 1
     if replace and launch.is_inside(str(home)):
         from hermes.hosting import lifecycle
 
@@ -104,6 +173,20 @@ def _run(home: Path, *, replace: bool) -> int:
         out(tr(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status"))
         return 0
     return launch.become_supervisor(str(home), replace=replace)
+
+
+def _belongs_to_service(home: Path) -> str:
+    """Say that the running gateway is a service's: its manager would start it again beside the one that replaced it."""
+    from hermes.hosting import lifecycle
+    from hermes.hosting.service import services
+
+    service = services.find_installed(str(home))
+    if service is None or (lifecycle.look(home, "").snapshot or {}).get("kept_up_by") != service.describe():
+        return ""
+    return (
+        f"✗ The gateway is a service of {service.describe()}, which would start it again. "
+        f"Stop the service first: {command_name()} gateway stop"
+    )
 
 
 def _tell(outcome: LifecycleResult) -> int:
@@ -120,7 +203,13 @@ def _status(home: Path, *, as_json: bool) -> int:
     profile = profiles.profile_of(str(home))
     lines = (*judged.lines, f"  profile    {profile}") if profile else judged.lines
     if as_json:
-        value = {"state": judged.state.value, "text": "\n".join(lines), "snapshot": facts.snapshot, "profile": profile}
+        value = {
+            "state": judged.state.value,
+            "text": "\n".join(lines),
+            "service": facts.service,
+            "snapshot": facts.snapshot,
+            "profile": profile,
+        }
         out_json(value)
     else:
         out(as_typed(tr("\n".join(lines))))

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, format_duration
@@ -17,9 +17,13 @@ from hermes.hosting import build, heartbeat, launch, locks, paths, processes, st
 from hermes.hosting.control import client as control
 from hermes.store import home_faults
 
+if TYPE_CHECKING:
+    from hermes.hosting.service.services import Service
+
 READY_SECONDS = 30.0
 ASK_SECONDS = 2.0
 STOP_SECONDS = 10.0
+SERVICE_STOP_SECONDS = 40.0  # the unit gives the supervisor 20 s before systemd kills it
 NOT_RUNNING = 3
 
 
@@ -48,8 +52,11 @@ def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[byt
 
 
 def start(home: Path, command: str) -> LifecycleResult:
+    """Start the gateway in the background, by its service where one is installed."""
     if control.is_running(home):
         return LifecycleResult(f"✓ The gateway is running already. How it is: {command} gateway status")
+    if (service := _service_of(home)) is not None:
+        return _start_service(home, command, service)
     log = Path(paths.log(str(home)))
     told_before = os.path.getsize(log) if os.path.exists(log) else 0
     started = time.time()
@@ -73,9 +80,50 @@ def start(home: Path, command: str) -> LifecycleResult:
     )
 
 
+def _service_of(home: Path) -> Service | None:
+    from hermes.hosting.service import services
+
+    return services.find_installed(str(home))
+
+
+def _start_service(home: Path, command: str, service: Service) -> LifecycleResult:
+    from hermes.hosting.service import services
+
+    started = time.time()
+    answers = [services.call(step) for step in service.start_steps()]
+    if answers[-1].code:
+        reason = answers[-1].complaint or f"exit code {answers[-1].code}"
+        return LifecycleResult(
+            f"✗ {service.describe()} did not start the gateway: {reason}. Type: {service.typed('start')}", 1
+        )
+    if not processes.wait_until(lambda: _is_ready(home, started), READY_SECONDS):
+        return LifecycleResult(
+            f"! The gateway is still starting after {READY_SECONDS:.0f} s; {service.describe()} says: "
+            f"{service.how_it_stands()}. Look: {service.journal()}",
+            1,
+        )
+    return LifecycleResult(
+        f"✓ Gateway started in {time.time() - started:.1f} s by {service.describe()}.\n"
+        f"  Talk to it: {command}     How it is: {command} gateway status     End it: {command} gateway stop"
+    )
+
+
+def _stop_service(service: Service) -> str:
+    """Have the service manager stop the gateway, which it would start again otherwise; the complaint, else ''."""
+    from hermes.hosting.service import services
+
+    answer = services.call(service.stop_steps()[0], SERVICE_STOP_SECONDS)
+    if not answer.code:
+        return ""
+    return f"{answer.complaint or f'exit code {answer.code}'}. Type: {service.typed('stop')}"
+
+
 def stop(home: Path, command: str) -> LifecycleResult:
     """Ask it to finish what it is doing and end; one that does not answer is ended by signals."""
+    service = _service_of(home)
     if not control.is_running(home):
+        if service is not None and (trouble := _stop_service(service)):  # it may be about to start
+            return LifecycleResult(f"✗ {service.describe()} did not stop: {trouble}", 1)
         return LifecycleResult(f"✓ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
     holder = locks.holder(paths.parent_lock(str(home)))
     began, began_wall = time.monotonic(), time.time()
@@ -85,7 +133,10 @@ def stop(home: Path, command: str) -> LifecycleResult:
             f"Type it in a terminal that you opened yourself: {command} gateway stop",
             1,
         )
-    asked = _ask(home, "stop")
+    # The manager of a service starts the gateway again unless it ends the gateway itself.
+    if service is not None and (trouble := _stop_service(service)):
+        return LifecycleResult(f"✗ {service.describe()} did not stop the gateway: {trouble}", 1)
+    asked = not control.is_running(home) or _ask(home, "stop")
     if not asked and holder is not None:
         processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
     if processes.wait_until(lambda: not control.is_running(home), STOP_SECONDS):
@@ -114,6 +165,8 @@ def _end_by_force(home: Path, holder: locks.Holder | None) -> LifecycleResult:
 def restart(home: Path, command: str) -> LifecycleResult:
     """Hand over to the supervisor: the worker drains and is started anew. Safe from the agent's own terminal too."""
     if not control.is_running(home):
+        if (service := _service_of(home)) is not None:
+            return _start_service(home, command, service)
         return LifecycleResult(f"✗ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
     before = heartbeat.read(paths.heartbeat(str(home)))
     began, began_wall = time.monotonic(), time.time()
@@ -187,11 +240,21 @@ def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tupl
         command=command,
         installed=build.installed(),
         platforms=() if is_held else tuple(platforms()),
+        service=_service_row(home, snapshot, is_held=is_held),
         # One that answers tells its own; whoever asks may have other rights than it has.
         faults=()
         if snapshot is not None
         else tuple(map(str, home_faults.find_faults(home, looks_at_lock=not is_held))),
     )
+
+
+def _service_row(home: Path, snapshot: dict[str, Any] | None, *, is_held: bool) -> str:
+    if is_held and snapshot is None:
+        return ""  # what it does is told by its heartbeat
+    from hermes.hosting.service import service_status
+
+    kept_up_by = str((snapshot or {}).get("kept_up_by", ""))
+    return service_status.describe(str(home), is_running=is_held, kept_up_by=kept_up_by)
 
 
 def _snapshot(home: Path, heart: heartbeat.Beat | None) -> dict[str, Any] | None:

@@ -53,7 +53,8 @@ class Facts:
 
     ``is_held``: a lock says that a gateway is there; ``is_hidden``: its locks cannot be looked at. ``last_exit`` is
     what the supervisor wrote down. ``installed`` is the code on the disk, ``platforms`` those that are set up while no
-    gateway runs. ``faults`` are those of the home, each with its cure, if no snapshot has them.
+    gateway runs. ``faults`` are those of the home, each with its cure, if no snapshot has them. ``service`` is a
+    sentence about what keeps the gateway up.
     """
 
     now: float
@@ -68,6 +69,7 @@ class Facts:
     installed: Build | None = None
     platforms: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+    service: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +167,13 @@ def _answering(facts: Facts, snapshot: Mapping[str, Any]) -> Status:
     if found:
         safe = "" if any(map(tells_of_loss, found)) else _waiting_answers(snapshot)
         first = f"{'; '.join(words.rstrip('.') for words in found)}.{safe}"
-        return Status(state, (_first(state, first), f"  {about}", *_details(snapshot), *_about_process(facts)))
-    return Status(state, (_first(state, about), *_details(snapshot), *_about_process(facts)))
+        rows = (f"  {about}", *_details(snapshot), *_service(facts), *_about_process(facts))
+        return Status(state, (_first(state, first), *rows))
+    return Status(state, (_first(state, about), *_details(snapshot), *_service(facts), *_about_process(facts)))
+
+
+def _service(facts: Facts) -> list[str]:
+    return [f"  service    {facts.service}"] if facts.service else []
 
 
 def _about_process(facts: Facts) -> list[str]:
@@ -218,8 +225,6 @@ def _details(snapshot: Mapping[str, Any]) -> list[str]:
     rows += [f"config     {problem}" for problem in snapshot.get("problems", ())]
     if snapshot.get("http"):
         rows.append(f"health     {snapshot['http']}")
-    if not snapshot.get("kept_up_by"):
-        rows.append("service    unsupervised: it runs by hand, so a reboot ends it")
     return [f"  {row}".rstrip() for row in rows]
 
 
@@ -302,6 +307,7 @@ def _absent(facts: Facts) -> Status:
     )
     if facts.beat is None and facts.last_exit is None:
         lines = lines[:2]
+    lines = (*lines, *_service(facts))
     if facts.platforms:
         names = ", ".join(facts.platforms)
         lines = (*lines, f"  Until then nobody is heard on {names}.")

@@ -58,7 +58,7 @@ def completed(typed: str, folder: Path) -> list[str]:
 def test_bash_completes_commands_verbs_and_the_options_of_a_verb(tmp_path: Path) -> None:
     assert completed("hermes ga", tmp_path) == ["gateway"]
     assert completed("hermes gateway st", tmp_path) == ["start", "stop", "status"]
-    assert completed("hermes gateway status --", tmp_path) == ["--help", "--json"]
+    assert completed("hermes gateway status --", tmp_path) == ["--help", "--json", "--system"]
     assert completed("hermes trace --l", tmp_path) == ["--limit"]
     assert completed("hermes trace ev_1 --l", tmp_path) == ["--limit"]
 

@@ -63,10 +63,16 @@ def test_a_gateway_that_answers_and_hears_its_platforms_is_running() -> None:
     )
 
 
-def test_a_gateway_run_by_hand_is_called_unsupervised() -> None:
-    status = judge(facts(snapshot=snapshot(kept_up_by=""), is_held=True))
+def test_what_keeps_the_gateway_up_is_a_row_of_its_own() -> None:
+    words = "unsupervised: it runs by hand, so a reboot ends it → hermes gateway install"
+    status = judge(facts(snapshot=snapshot(kept_up_by=""), is_held=True, service=words))
     assert status.state is State.RUNNING
-    assert "  service    unsupervised: it runs by hand, so a reboot ends it" in status.lines
+    assert f"  service    {words}" in status.lines
+
+
+def test_a_service_at_rest_is_named_beside_the_gateway_that_is_not_running() -> None:
+    words = "systemd (hermes-gateway) is installed and inactive → hermes gateway start"
+    assert f"  service    {words}" in judge(facts(service=words)).lines
 
 
 def test_a_platform_that_is_signed_out_degrades_the_gateway_and_names_its_cure() -> None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from hermes.core.i18n.cli_zh import cluster, dashboard, doctor, imports, profiles, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
+from hermes.core.i18n.cli_zh import service as service_texts
 
 SECTIONS: tuple[Mapping[str, str], ...] = (
     state.WORDS,
@@ -25,6 +26,10 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     state.ERRORS,
     state.FAILURES,
     state.SYSTEM,
+    service_texts.SERVICE,
+    service_texts.ELSEWHERE,
+    service_texts.STATUS,
+    service_texts.HELP,
     cluster.STATES,
     cluster.CLUSTER,
     profiles.PROFILES,

@@ -16,8 +16,8 @@ COMMANDS = {
     "Commands": "命令",
     "Talk to the agent (the same as no command at all)": "和助手聊天（与不带命令相同）",
     "Set up a model and a chat platform, question by question": "一问一答地设置模型和聊天平台",
-    "Run, stop and check the gateway, connect chats: run, start, stop, restart, status, setup, test": (
-        "运行、停止、检查网关，连接聊天平台：run、start、stop、restart、status、setup、test"
+    "Run and check the gateway, connect chats: run, start, stop, restart, status, install, setup, test": (
+        "运行、检查网关，连接聊天平台：run、start、stop、restart、status、install、setup、test"
     ),
     "Send a message to a chat": "向聊天发送消息",
     "Show what happened to a message, a turn or a delivery": "显示一条消息、一轮对话或一次投递的经过",

@@ -1,0 +1,1 @@
+"""`hermes gateway install` and `uninstall`: the gateway as a service."""

@@ -1,0 +1,1 @@
+"""The gateway as a service of the machine: systemd units, launchd agents."""
