@@ -100,6 +100,5 @@ def test_a_foreign_home_is_refused_untouched(tmp_path: Path) -> None:
 def test_help_names_the_verbs_that_exist(tmp_path: Path) -> None:
     told = gateway(tmp_path, "--help")
     assert told.returncode == 0
-    assert "run|start|stop|restart|status" in told.stdout
+    assert "run|start|stop|restart|status|install|uninstall" in told.stdout
     assert "worker" not in told.stdout
-    assert "install" not in told.stdout

@@ -34,8 +34,9 @@ def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path, scope: ServiceScope)
     home = f'{tmp_path}/a home with "quotes", 100 %, $money and 中文'
     Path(home).mkdir()
     path.write_text(unit_files.systemd_unit(plan(scope, home, folder=home)))
+    of_user = ["--user"] if scope is ServiceScope.USER else []
     done = subprocess.run(
-        ["systemd-analyze", *(["--user"] if scope is ServiceScope.USER else []), "--recursive-errors=no", "verify", path],
+        ["systemd-analyze", *of_user, "--recursive-errors=no", "verify", path],
         capture_output=True, text=True, timeout=60, check=False, env={"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/tmp"},
     )  # fmt: skip
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
