@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.cli.main import main
-from hermes.cli.service import install as installing
+from hermes.cli.service import plan as planning
 from hermes.hosting.service import services
 from hermes.hosting.service.services import SystemdService
 from hermes.hosting.service.unit_files import ServicePlan, ServiceScope, UnitOrigin, inspect
@@ -27,7 +27,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with systemd, whose `systemctl` writes down what it is asked and starts nothing."""
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setattr(services, "SYSTEM_UNITS", str(tmp_path / "system"))
-    monkeypatch.setattr(installing.planning, "why_no_service", lambda _hermes: "")
+    monkeypatch.setattr(planning, "why_no_service", lambda _hermes: "")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     (tmp_path / "bin").mkdir()
     answer(tmp_path)
