@@ -10,14 +10,15 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
+from hermes.hosting import profiles
 from hermes.hosting.service.services import LaunchdService, Service, SystemdService, user_name
-from hermes.hosting.service.unit_files import ServicePlan, ServiceScope, service_name
+from hermes.hosting.service.unit_files import ServicePlan, ServiceScope
 
 OWN_USER = "hermes"
 OWN_FOLDER = "/var/lib/hermes"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CHECK_SECONDS = 30.0
-_CARRIED = ("TZ", "LANG", "LC_ALL", "HERMES_ENV_FILE")
+_CARRIED = ("TZ", "LANG", "LC_ALL", "HERMES_ENV_FILE", "HERMES_PROFILE")
 """Variables of the shell that a service needs as well. None is a secret: everybody can read a unit file."""
 _ELSEWHERE = (
     ".\n  Install Hermes where that user can read it, for example below /opt, or name another user: --run-as NAME"
@@ -87,9 +88,9 @@ def make_plan(request: InstallRequest, home: Path) -> tuple[Service, ServicePlan
     if sys.platform == "darwin":
         if request.is_system:
             raise ConfigError("On macOS the service is an agent of your own account. Leave --system out.")
-        service: Service = LaunchdService(service_name(str(home)))
+        service: Service = LaunchdService(profiles.unit_name(str(home)))
     else:
-        service = SystemdService(service_name(str(home)), scope)
+        service = SystemdService(profiles.unit_name(str(home)), scope)
     if request.run_as and not request.is_system:
         raise ConfigError("--run-as names the user of a service of the system. Add --system.")
     user, group, folder = "", "", os.path.expanduser("~")
@@ -101,6 +102,7 @@ def make_plan(request: InstallRequest, home: Path) -> tuple[Service, ServicePlan
     carried = {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}
     if request.is_system:
         carried.pop("HERMES_ENV_FILE", None)
+        carried.pop("HERMES_PROFILE", None)
     environ = {"HERMES_HOME": str(home), "PATH": path, **carried}
     command = (sys.executable, "-P", "-m", "hermes", "supervisor")
     return service, ServicePlan(service.name, scope, command, str(home), folder, environ, user, group)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
+from hermes.hosting import profiles
 from hermes.hosting.service import unit_files
 from hermes.hosting.service.unit_files import ServicePlan, ServiceScope, UnitOrigin
 from hermes.hosting.service_manager import LAUNCHD_LABEL
@@ -205,9 +206,7 @@ class LaunchdService:
     scope = ServiceScope.USER
 
     def __init__(self, name: str, folder: str = "") -> None:
-        self.name = name.replace(unit_files.SERVICE_NAME, LAUNCHD_LABEL, 1).replace(
-            f"{LAUNCHD_LABEL}-", f"{LAUNCHD_LABEL}."
-        )
+        self.name = name.replace(profiles.UNIT, LAUNCHD_LABEL, 1).replace(f"{LAUNCHD_LABEL}-", f"{LAUNCHD_LABEL}.")
         self.folder = folder or os.path.expanduser("~/Library/LaunchAgents")
         self.path = os.path.join(self.folder, f"{self.name}.plist")
         self._domain = f"gui/{os.getuid()}"
@@ -288,7 +287,7 @@ def other_homes(home: str) -> list[tuple[str, str]]:
 def _installed() -> list[tuple[Service, str]]:
     found: list[Service] = []
     for scope in ServiceScope:
-        names = _names(unit_folder(scope), unit_files.SERVICE_NAME, ".service")
+        names = _names(unit_folder(scope), profiles.UNIT, ".service")
         found += [SystemdService(name, scope) for name in names]
     if sys.platform == "darwin":
         names = _names(os.path.expanduser("~/Library/LaunchAgents"), LAUNCHD_LABEL, ".plist")

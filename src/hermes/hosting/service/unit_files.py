@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
+from hermes.hosting import profiles
 
-SERVICE_NAME = "hermes-gateway"
 STOP_SECONDS = 20
 """The supervisor drains for 8 s, then kills and cleans up for 3: systemd's own kill comes after that."""
 WATCHDOG_SECONDS = 60
@@ -53,12 +53,6 @@ class ServicePlan:
     group: str = ""
 
 
-def service_name(home: str) -> str:
-    """``hermes-gateway``; a profile (``…/profiles/NAME``) has a service of its own."""
-    found = re.search(r"/profiles/([A-Za-z0-9][A-Za-z0-9_-]{0,63})/?$", home)
-    return f"{SERVICE_NAME}-{found[1]}" if found else SERVICE_NAME
-
-
 def systemd_unit(plan: ServicePlan) -> str:
     """Render the unit.
 
@@ -75,7 +69,7 @@ def systemd_unit(plan: ServicePlan) -> str:
         "# To change something: `systemctl edit` keeps your lines in a file beside this one.",
         f"# Home: {plan.home}",
         "[Unit]",
-        f"Description=Hermes gateway{'' if plan.name == SERVICE_NAME else f' ({plan.name})'}",
+        f"Description=Hermes gateway{'' if plan.name == profiles.UNIT else f' ({plan.name})'}",
         *(["Wants=network-online.target", "After=network-online.target postgresql.service"] if is_system else []),
         "# The supervisor paces the starts of its worker; systemd must never give up on the supervisor.",
         "StartLimitIntervalSec=0",

@@ -132,7 +132,7 @@ def test_a_service_of_another_home_is_not_taken_over(
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "other"))
     assert main(["gateway", "install", "--yes"]) == 1
     assert "serves another home" in capsys.readouterr().err
-    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "profiles" / "work"))
+    monkeypatch.setenv("HERMES_HOME", os.path.expanduser("~/.hermes/profiles/work"))
     assert main(["gateway", "install", "--yes", "--watch", "0"]) == 0
     assert unit().with_name("hermes-gateway-work.service").exists()
 

@@ -108,15 +108,3 @@ def test_the_agent_of_launchd_is_a_property_list_that_starts_again() -> None:
     assert (agent["RunAtLoad"], agent["KeepAlive"], agent["Umask"]) == (True, True, 0o077)
     assert agent["ExitTimeOut"] > Settings("/home", []).drain_seconds + 3
     assert agent["EnvironmentVariables"]["HERMES_HOME"] == "/home/ann/.hermes"
-
-
-@pytest.mark.parametrize(
-    "home, name",
-    [
-        ("/home/ann/.hermes", "hermes-gateway"),
-        ("/home/ann/.hermes/profiles/work", "hermes-gateway-work"),
-        ("/home/ann/.hermes/profiles/../evil name", "hermes-gateway"),
-    ],
-)
-def test_a_profile_has_a_service_of_its_own(home: str, name: str) -> None:
-    assert unit_files.service_name(home) == name
