@@ -22,8 +22,8 @@ HERMES_AGENT = "hermes-agent"
 APPLICATION = "hermes-gateway"
 SECRET_BYTES = 32
 
-_CONFIG_FILES = frozenset({".env", "config.yaml", "gateway.json", "logs", "run", "SOUL.md"})
-"""What a person may put into a home before the first start."""
+_CONFIG_FILES = frozenset({".env", "config.yaml", "gateway.json", "logs", "run", "SOUL.md", "agent-home", "lost+found"})
+"""What a person may put into a home before the first start; what our image and a new disk put there."""
 
 
 class Whose(StrEnum):

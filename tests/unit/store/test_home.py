@@ -53,6 +53,12 @@ def test_configuration_written_before_the_first_start_does_not_make_a_home_forei
     assert mode(folder / "logs") == 0o700
 
 
+def test_a_new_volume_of_a_container_is_a_new_home(folder: Path) -> None:
+    (folder / "lost+found").mkdir(parents=True)
+    (folder / "agent-home").mkdir()
+    assert make_home(folder).whose is Whose.NEW
+
+
 def test_a_damaged_marker_is_still_ours(folder: Path) -> None:
     make_home(folder)
     (folder / ".hermes-home").write_text("{torn")
