@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -72,16 +73,14 @@ def test_a_profile_on_launchd_has_a_label_of_its_own() -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
-def test_root_touches_the_home_of_a_service_as_its_user(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    for folder in list(tmp_path.parents)[:3]:
-        if folder.stat().st_uid == 0 and str(folder).startswith("/tmp/"):
-            folder.chmod(folder.stat().st_mode | 0o011)
-    nobody = pwd.getpwnam("nobody").pw_uid
-    with services.acting_as("nobody"):
-        (tmp_path / "made").touch()
-        assert services.call(["id", "-u"]).output == "0", "the service manager is asked as root"
-    assert (tmp_path / "made").stat().st_uid == nobody
+def test_root_touches_the_home_of_a_service_as_its_user() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # other users cannot reach the folders of pytest
+        made = Path(folder) / "made"
+        Path(folder).chmod(0o777)
+        with services.acting_as("nobody"):
+            made.touch()
+            assert services.call(["id", "-u"]).output == "0", "the service manager is asked as root"
+        assert made.stat().st_uid == pwd.getpwnam("nobody").pw_uid
     assert os.geteuid() == 0
 
 
