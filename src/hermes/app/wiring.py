@@ -235,7 +235,7 @@ class Wiring:
 
     async def _hand_over(self) -> None:
         """Let other nodes go on with what runs here: accounts at once, turns after a moment to finish."""
-        self._supervisor.lapse()
+        self._supervisor.hand_over()
         await self._lanes.drain(HAND_OVER_SECONDS)
 
     def _hear_target(self, target: str) -> None:

@@ -10,10 +10,13 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.connector import Connection
 from yarl import URL
 
 from hermes.config import ProxyConfig
 from hermes.core.dataclasses import dataclass
+from hermes.core.errors import PlatformError
 
 _LOOPBACK = ("localhost", "127.0.0.0/8", "::1")
 _SECURE = frozenset({"https", "wss"})
@@ -91,8 +94,8 @@ def make_session(
 
     It keeps no cookies and reads no environment of its own. One session may reach some hosts directly
     and others through an HTTP or a SOCKS5 proxy. A proxy that cannot be reached raises
-    ``aiohttp.ClientProxyConnectionError``, as nothing was sent. ``check`` is called before each request leaves: what it
-    raises keeps the request back.
+    ``aiohttp.ClientProxyConnectionError``, as nothing was sent. ``check`` is called right before each request leaves:
+    what it raises keeps the request back.
     """
     rules = rules or ProxyRules()
     proxies = [proxy for proxy in (rules.own, rules.https, rules.http, rules.all) if proxy]
@@ -112,7 +115,8 @@ def make_session(
         json_serialize=lambda value: orjson.dumps(value).decode(),
         auto_decompress=auto_decompress,
         trust_env=False,
-        middlewares=proxied if check is None else (*proxied, _checked(check)),
+        middlewares=proxied,
+        request_class=aiohttp.ClientRequest if check is None else _request_class(check),
     )
 
 
@@ -127,9 +131,20 @@ def _through_http_proxy(rules: ProxyRules) -> aiohttp.ClientMiddlewareType:
     return send
 
 
-def _checked(check: Callable[[], None]) -> aiohttp.ClientMiddlewareType:
-    async def send(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-        check()
-        return await handler(request)
+def _request_class(check: Callable[[], None]) -> type[aiohttp.ClientRequest]:
+    class CheckedRequest(aiohttp.ClientRequest):
+        """Is checked once it has a connection, and again when its body is written, one step of the loop later."""
 
-    return send
+        async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+            check()
+            return await super().send(conn)
+
+        async def write_bytes(self, writer: AbstractStreamWriter, conn: Connection, *rest: Any) -> None:
+            try:
+                check()
+            except PlatformError:
+                conn.close()  # the request fails as one whose line broke; its head has not left either
+                return
+            await super().write_bytes(writer, conn, *rest)
+
+    return CheckedRequest

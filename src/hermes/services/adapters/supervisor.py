@@ -95,6 +95,7 @@ class _SupervisedAccount:
     standby: Adapter | None = None  # of an account elsewhere: fetches files, and neither receives nor sends
     task: asyncio.Task[None] | None = None
     running: asyncio.Task[None] | None = None
+    http: aiohttp.ClientSession | None = None
     kept: AccountResource = field(default_factory=AccountResource)
     failures: int = 0
     started_at: float = 0.0
@@ -150,6 +151,7 @@ class Supervisor:
         self._traffic: dict[AccountKey, _Traffic] = {}
         self._started_at = clock.now()
         self._earlier: dict[AccountKey, _Traffic] | None = None  # of the day on which this process began
+        self._closing: set[asyncio.Future[None]] = set()  # sessions that were cut
         self._resumed: set[AccountKey] = set()  # by hand, while the others are held back
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
@@ -220,13 +222,26 @@ class Supervisor:
         """The accounts that this node has."""
         return [key for key, account in self._accounts.items() if self._may_run(account)]
 
-    def lapse(self) -> None:
-        """Stop receiving and sending: other nodes may have the accounts from now on. Resumed with their duties."""
+    def hand_over(self) -> None:
+        """Stop receiving and sending: other nodes have the accounts from now on. Resumed with their duties."""
         for account in self._accounts.values():
             if self._is_shared(account):
                 account.adapter = None
                 if account.running is not None:
                     account.running.cancel()
+
+    def lapse(self) -> None:
+        """Hand over at once, and cut the connections of the accounts.
+
+        An adapter that stores a batch in a database out of reach is cancelled late, with its socket open until then.
+        """
+        for account in self._accounts.values():
+            is_running = account.running is not None and not account.running.done()
+            if self._is_shared(account) and is_running and account.http is not None:
+                closing = asyncio.ensure_future(account.http.close())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+        self.hand_over()
 
     def status(self) -> list[dict[str, Any]]:
         return [self._status_of(account) for account in self._accounts.values()]
@@ -367,28 +382,36 @@ class Supervisor:
     # Keeping one account up
 
     async def _keep_up(self, account: _SupervisedAccount) -> None:
-        """Run the adapter again and again until cancelled. The HTTP session and what is kept outlive the adapter's
-        restarts, so that a broken poll never cuts a send in flight."""
+        """Run the adapter again and again until cancelled. What is kept outlives the adapter's restarts."""
         try:
             check = self._check if self._is_shared(account) else None
-            async with make_session(account.rules, check=check) as http:
-                while not self._is_stopping:
-                    if not self._may_run(account):
-                        await self._stand_by(account, http)
-                    pause = await self._run_once(account, http)
-                    if isinstance(http.connector, aiohttp.TCPConnector):
-                        http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
-                    if pause is None or self._is_stopping:
-                        break
-                    await asyncio.sleep(pause)
-                # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
-                await asyncio.Event().wait()
+            while True:
+                account.standby = None
+                async with make_session(account.rules, check=check) as http:
+                    account.http = http
+                    await self._run_in_session(account, http)
         finally:
             await account.kept.close()
             if self._duties is not None and account.key not in self._accounts and self._is_shared(account):
                 # Not configured here any more: another node may have it.
                 with suppress(StoreIsDownError):
                     await self._duties.release(_duty_of(account.key))
+
+    async def _run_in_session(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
+        """Run the adapter until the session is cut. A broken poll never cuts a send in flight: both outlive it."""
+        while not self._is_stopping:
+            if not self._may_run(account):
+                await self._stand_by(account, http)
+            pause = await self._run_once(account, http)
+            if http.closed:
+                return
+            if isinstance(http.connector, aiohttp.TCPConnector):
+                http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
+            if pause is None or self._is_stopping:
+                break
+            await asyncio.sleep(pause)
+        # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
+        await asyncio.Event().wait()
 
     async def _stand_by(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
         """Wait until this node has the account. Say who has it meanwhile, and know what its platform can do."""

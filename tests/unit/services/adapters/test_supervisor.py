@@ -7,11 +7,13 @@ import importlib
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from hermes.config import load
 from hermes.core.errors import ConfigError, CredentialsError, RateLimitedError, UnreachableError
@@ -22,6 +24,7 @@ from hermes.core.ports import Emit
 from hermes.hosting.status import troubles
 from hermes.services.adapters.supervisor import Link, Supervisor
 from hermes.services.clock import SystemClock
+from hermes.services.cluster.duties import Duties
 from hermes.store.open import open_database
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 
@@ -328,3 +331,60 @@ def test_counts_of_today_outlive_an_account_that_is_configured_anew_and_end_with
             assert (told["in_today"], told["in_total"]) == (0, 3)
 
     run_in_jumps(main)
+
+
+class Storing(Brief):
+    """Is in the middle of a write, which a cancelled caller waits for, while its socket is open."""
+
+    async def run(self, emit: Emit) -> None:
+        async with self._http.ws_connect(self._url):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                while not self._written.is_set():
+                    with suppress(asyncio.CancelledError):
+                        await self._written.wait()
+
+    def __init__(self, parts: AdapterParts, url: str, written: asyncio.Event) -> None:
+        super().__init__(parts, [], [])
+        self._http, self._url, self._written = parts.http, url, written
+
+
+async def test_connections_are_cut_with_the_lease_although_a_write_keeps_the_adapter_waiting(tmp_path: Path) -> None:
+    opened, closed, written = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        opened.set()
+        try:
+            await socket.receive()
+        finally:  # a handler whose client is gone is cancelled
+            closed.set()
+        return socket
+
+    server = TestServer(web.Application())
+    server.app.router.add_get("/", answer)
+    await server.start_server()
+    manifest = Manifest(
+        "brief",
+        "Brief",
+        (Setting("token", "BRIEF_TOKEN"),),
+        lambda parts: Storing(parts, str(server.make_url("/")), written),
+    )
+    db = await open_database(tmp_path / "state.db")
+    config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
+    duties = Duties(db, "n_1", lambda: True, str)
+    supervisor = Supervisor({"brief": manifest}, db, lambda: config, SystemClock(), {}, duties=duties)
+    supervisor.connect(lambda *_: _emit, _nobody)
+    supervisor.reconcile()
+    try:
+        async with asyncio.timeout(20):
+            await opened.wait()
+            supervisor.lapse()
+            await closed.wait()
+    finally:
+        written.set()
+        await supervisor.close()
+        await server.close()
+        await db.close()
