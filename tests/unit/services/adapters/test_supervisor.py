@@ -338,6 +338,7 @@ class Storing(Brief):
 
     async def run(self, emit: Emit) -> None:
         async with self._http.ws_connect(self._url):
+            self._opened.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -345,9 +346,9 @@ class Storing(Brief):
                     with suppress(asyncio.CancelledError):
                         await self._written.wait()
 
-    def __init__(self, parts: AdapterParts, url: str, written: asyncio.Event) -> None:
+    def __init__(self, parts: AdapterParts, url: str, opened: asyncio.Event, written: asyncio.Event) -> None:
         super().__init__(parts, [], [])
-        self._http, self._url, self._written = parts.http, url, written
+        self._http, self._url, self._opened, self._written = parts.http, url, opened, written
 
 
 async def test_connections_are_cut_with_the_lease_although_a_write_keeps_the_adapter_waiting(tmp_path: Path) -> None:
@@ -356,7 +357,6 @@ async def test_connections_are_cut_with_the_lease_although_a_write_keeps_the_ada
     async def answer(request: web.BaseRequest) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        opened.set()
         try:
             await socket.receive()
         finally:  # a handler whose client is gone is cancelled
@@ -370,7 +370,7 @@ async def test_connections_are_cut_with_the_lease_although_a_write_keeps_the_ada
         "brief",
         "Brief",
         (Setting("token", "BRIEF_TOKEN"),),
-        lambda parts: Storing(parts, str(server.make_url("/")), written),
+        lambda parts: Storing(parts, str(server.make_url("/")), opened, written),
     )
     db = await open_database(tmp_path / "state.db")
     config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
