@@ -142,8 +142,10 @@ async def kill_the_api(options: Options) -> Told:
 async def kill_with_entries(options: Options) -> Told:
     kills = min(options.kills, ENTRY_KILLS)
     found, accepted = await entry_kills.kill_entries(options.folder / "entries", ENTRIES, kills, options.seed)
+    for line in (*found.lost, *found.doubled, *found.undelivered):
+        print(line)
     result = f"{counts(found.lost, found.doubled, found.undelivered)} of {accepted}"
-    return Told([(f"jobs and webhooks over {kills} kills: lost, run twice, undelivered", result)], found.is_good)
+    return Told([(f"jobs, webhooks and tasks over {kills} kills: lost, run twice, undelivered", result)], found.is_good)
 
 
 async def fuzz_the_api(options: Options) -> Told:

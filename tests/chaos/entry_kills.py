@@ -165,8 +165,16 @@ def _count(path: Path, board: Path, entries: Entries) -> EntryVerdict:
         tuple(job for job, count in ran.items() if not count)
         + tuple(f"#{task}" for task, count in tasks_ran.items() if not count or states.get(task) != "done")
         + tuple(text for text, count in stored.items() if not count),
-        tuple(job for job, count in ran.items() if count > 1 or slots.get(job, 0) != 1)
-        + tuple(f"#{task}" for task, count in tasks_ran.items() if count > 1 or runs.get(task, 0) != 1)
+        tuple(
+            f"{job}: {count} turns, {slots.get(job, 0)} slots"
+            for job, count in ran.items()
+            if count > 1 or slots.get(job, 0) != 1
+        )
+        + tuple(
+            f"#{task}: {count} turns, {runs.get(task, 0)} runs"
+            for task, count in tasks_ran.items()
+            if count > 1 or runs.get(task, 0) != 1
+        )
         + tuple(text for text, count in stored.items() if count > 1),
         tuple(sorted(text for text in expected if not any(text in sent for sent in texts))),
     )
