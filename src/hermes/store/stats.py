@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.store import outbox, people
@@ -22,6 +23,12 @@ def check(tx: Tx) -> dict[str, Any]:
 def touch(tx: Tx) -> None:
     """Do nothing, as a write: before every write the file is looked at, and recovered if it is damaged."""
     tx.value("SELECT 1")
+
+
+def insist_on_schema(tx: Tx, tables: Mapping[str, Sequence[str]]) -> None:
+    """Name every column of these tables: a store that lacks one adds it then."""
+    for table, columns in tables.items():
+        tx.all(f"SELECT {', '.join(columns)} FROM {table} LIMIT 0", lambda *row: row)  # noqa: S608 - our own schema
 
 
 def open_work(tx: Tx, *, now: float) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _outside(
     """What is reached over the network."""
     of_model = model.model_check(folder, loaded, reached.get("model"), command)
     lines = (*of_model.more, *model.describe_keys(loaded.config, facts))
-    if of_model.level == "good":  # a refused key is described by its own sentence
+    if "Key from" not in of_model.text:  # a refused key is described by its own sentence
         lines = (*lines, *model.describe_key_source(loaded))
     others = {name: one for name, one in reached.items() if name != "model"}
     return [replace(of_model, more=lines), network.network_check(others, command)]

@@ -199,10 +199,22 @@ class StoreVerbs:
 
     async def heal(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """Look at every open store now, and recover those that are damaged. Tells which were looked at."""
-        await self._db.write(stats.touch)
-        for db in list(self._db.beside.values()):
+        from hermes.store import migrate
+        from hermes.store.api import responses
+        from hermes.store.kanban import open as board
+        from hermes.store.open import DEFAULT_MIGRATIONS
+        from hermes.store.sqlite import schema_repair
+
+        if self._db.dialect.name != "sqlite":
+            return {"stores": []}
+        steps = {"state.db": DEFAULT_MIGRATIONS, board.FILE: board.MIGRATIONS, responses.FILE: responses.MIGRATIONS}
+        looked_at = {"state.db": self._db, **self._db.beside}
+        for name, db in looked_at.items():
             await db.write(stats.touch)
-        return {"stores": ["state.db", *self._db.beside]}
+            made = schema_repair.expected(tuple(migrate.load(steps[name])))
+            tables = {table: [one.name for one in columns] for kind, table, _, columns in made if kind == "table"}
+            await db.read(stats.insist_on_schema, tables)
+        return {"stores": list(looked_at)}
 
     def _recoveries(self) -> list[str]:
         """What was recovered in the last days, the newest first."""
