@@ -48,7 +48,7 @@ def _inside(
 ) -> list[Finding]:
     """What concerns a home of ours."""
     now, is_running = time.time(), facts.snapshot is not None
-    files = stores.look_at_files(folder)
+    files = [] if loaded.config.database_url else stores.look_at_files(folder)
     locks = service.locks_check(folder)
     left = home.leftovers(folder, is_used=facts.is_held or bool(locks), now=now) if folder.exists() else []
     store = stores.ask_store(folder, loaded.config, is_stalled=facts.is_held and facts.snapshot is None)

@@ -157,7 +157,12 @@ READERS: dict[str, Reader] = {
     ),
     "ifconfig": Reader(only=lambda words: len(words) <= 1),
     "sysctl": Reader(only=lambda words: all(re.fullmatch(r"-[an]|[\w.]+", word.text) for word in words)),
-    "hermes": Reader(only=lambda words: _is_verb(words, names("status doctor logs version trace help"))),
+    "hermes": Reader(
+        only=lambda words: (
+            _is_verb(words, names("status doctor logs version trace help"))
+            and not any(not word.is_known or word.text in ("--fix", "--undo") for word in words)
+        )
+    ),
     "ssh-keygen": Reader(only=lambda words: _has(words, r"-l.*") and not _has(words, r"-[RAsyecI].*")),
     "openssl": Reader(only=lambda words: _is_verb(words, names("version ciphers list help"))),
 }

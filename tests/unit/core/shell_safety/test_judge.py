@@ -218,6 +218,8 @@ ASKED = {
     "ls ~/.h*": "hermes_home",
     "ls $HERMES_HOME": "hermes_home",
     "hermes config set model.default x": "hermes_home",
+    "hermes doctor --fix --yes": "hermes_home",
+    "hermes doctor --undo": "hermes_home",
     "hermes people role eve owner": "hermes_home",
     "env": "secrets",
     "printenv": "secrets",
