@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.home import format_size
 from hermes.core.dataclasses import dataclass
+from hermes.store.home import marker
 
 LOW_BYTES = 2_000_000_000
 LOW_SHARE = 0.05
+SOON_DAYS = 14.0
 MAX_FILES = 200_000
+INSTALLED = frozenset({"models", "skills", "whatsapp"})
+"""Parts that came at once and do not grow with use."""
+
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """``parts``: bytes of each file and folder directly in the home."""
+    """``parts``: bytes of each file and folder directly in the home; ``days``: the age of the home, 0.0 if unknown."""
 
     free: int
     total: int
     parts: Mapping[str, int]
+    days: float = 0.0
 
     @property
     def used(self) -> int:
         return sum(self.parts.values())
+
+    @property
+    def days_left(self) -> float | None:
+        """In how many days the disk is full if the home grows as it has grown; None where that cannot be told."""
+        grown = sum(size for name, size in self.parts.items() if name not in INSTALLED)
+        return self.free / (grown / self.days) if grown and self.days >= 1 else None
 
 
 def measure(home: Path) -> DiskUse:
@@ -46,7 +60,16 @@ def measure(home: Path) -> DiskUse:
         files += len(names)
         if files > MAX_FILES:
             break
-    return DiskUse(disk.free, disk.total, parts)
+    return DiskUse(disk.free, disk.total, parts, _age_in_days(home, time.time()))
+
+
+def _age_in_days(home: Path, now: float) -> float:
+    """Read from the home's own mark when it was made; 0.0 where that is not told."""
+    made = str((marker(home) or {}).get("created", ""))
+    try:
+        return max(0.0, (now - datetime.fromisoformat(made).timestamp()) / 86400)
+    except ValueError:
+        return 0.0
 
 
 def growth_check(use: DiskUse, command: str) -> Finding:
@@ -56,4 +79,7 @@ def growth_check(use: DiskUse, command: str) -> Finding:
     if use.free < LOW_BYTES or use.free < use.total * LOW_SHARE:
         cure = f"free some space, or keep less: {command} config show"
         return Finding("growth", "hint", f"only {format_size(use.free)} of the disk are free; {about} → {cure}")
+    if use.days_left is not None and use.days_left < SOON_DAYS:
+        cure = f"keep less: {command} config set retention.days 30"
+        return Finding("growth", "hint", f"the disk is full in {use.days_left:.0f} days at this pace; {about} → {cure}")
     return Finding("growth", "good", about)

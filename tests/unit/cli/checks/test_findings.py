@@ -123,6 +123,16 @@ def test_a_disk_that_gets_full_is_a_hint_with_what_takes_the_room() -> None:
     assert (found.level, "logs 0.8 GB" in found.text or "logs 800 MB" in found.text) == ("hint", True)
 
 
+def test_a_disk_that_will_be_full_soon_is_a_hint_and_what_was_installed_does_not_count() -> None:
+    disk = 100_000_000_000
+    fast = DiskUse(8_000_000_000, disk, {"state.db": 10_000_000_000}, days=10.0)
+    found = growth_check(fast, "hermes")
+    assert (found.level, found.text.startswith("the disk is full in 8 days at this pace")) == ("hint", True)
+    assert found.command == "keep less: hermes config set retention.days 30"
+    assert growth_check(DiskUse(8_000_000_000, disk, {"models": 10_000_000_000}, days=10.0), "hermes").level == "good"
+    assert growth_check(DiskUse(8_000_000_000, disk, {"state.db": 10_000_000_000}, days=0.2), "hermes").level == "good"
+
+
 def test_a_port_that_another_program_holds_is_named_with_its_process(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -51,6 +51,8 @@ CHECKS = {
     "where each value comes from": "每个值的来源",
     "the home takes {}": "主目录占用 {}",
     "only {} of the disk are free": "磁盘只剩 {}",
+    "the disk is full in {} days at this pace": "按这个速度，磁盘将在 {} 天后满",
+    "keep less: {}": "减少保留：{}",
     "free some space, or keep less: {}": "腾出一些空间，或减少保留：{}",
     # Stores, people and jobs
     "another program made it": "由另一个程序创建",
