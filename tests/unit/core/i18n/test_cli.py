@@ -94,7 +94,8 @@ NOT_SPOKEN = {
     "{} → {} config set platforms.{}.{}",
     "dm_policy pairing", "group_policy allowlist", "API_SERVER_KEY=$(openssl rand -hex 32)", "column {}.{}",
     "{} config explain web.allow_private_hosts", "mv {} {}", "hermes doctor", "hermes gateway reset", ". Start it",
-    "{} is in use by {}{}", "only {} of the disk are free; {} → {}", "the disk is full in {} days at this pace; {} → {}",
+    "{} is in use by {}{}", "only {} of the disk are free; {} → {}",
+    "the disk is full in {} days at this pace; {} → {}",
     "{} answers {}: the provider has a problem; try later → {} model test",
     # What SQLite is asked.
     "PRAGMA application_id", "PRAGMA quick_check(1)", "SELECT name FROM sqlite_master", "SELECT COUNT(*) FROM sessions",
