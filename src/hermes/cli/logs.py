@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import home_folder
 from hermes.cli.support.screen import complain
-from hermes.core.dataclasses import dataclass
 from hermes.core.durations import parse_duration
 from hermes.hosting import paths
+from hermes.hosting.log_reader import LEVELS, LogEntry, LogFilter, LogTail, newest
 from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOOK_SECONDS = 0.3
-ROTATED_FILES = 5
 NOT_FOUND = 1
 USAGE_ERROR = 2
 
@@ -32,39 +27,6 @@ EXAMPLES = """\
   hermes logs --component telegram --since 2h
   hermes logs --since 2026-05-01T08:00 -n 1000 --json
 """
-
-_ENTRY = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}([+-]\d\d:\d\d) ([A-Z]+) (.*)")
-_FIELD = re.compile(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|\S*)')
-
-
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One event, with the lines that follow it (a traceback). ``level`` is "" for what was printed, not logged."""
-
-    text: str
-    level: str = ""
-    at: float = 0.0
-
-    @property
-    def fields(self) -> dict[str, str]:
-        first = self.text.split("\n", 1)[0]
-        return {name: json.loads(value) if value[:1] == '"' else value for name, value in _FIELD.findall(first)}
-
-
-@dataclass(frozen=True, slots=True)
-class LogFilter:
-    level: str = "DEBUG"
-    component: str = ""
-    since: float = 0.0
-
-    def __call__(self, entry: LogEntry) -> bool:
-        if not entry.level:  # banners: shown only where nothing was asked for
-            return self == LogFilter()
-        return (
-            entry.at >= self.since
-            and LEVELS.index(entry.level) >= LEVELS.index(self.level)
-            and (not self.component or _is_about(entry, self.component))
-        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,52 +51,16 @@ def run(args: argparse.Namespace) -> int:
     for entry in newest(path, wanted, max(0, args.lines)):
         _print(entry, as_json=args.as_json)
     if args.follow:
-        for entry in entries(_while_read(_follow(path))):
-            if wanted(entry):
-                _print(entry, as_json=args.as_json)
+        tail = LogTail(path)
+        try:
+            while True:
+                for entry in filter(wanted, tail.entries()):
+                    _print(entry, as_json=args.as_json)
+                _check_reader()
+                time.sleep(LOOK_SECONDS)
+        finally:
+            tail.close()
     return 0
-
-
-def newest(path: str, wanted: LogFilter, limit: int) -> list[LogEntry]:
-    """The last entries that match, oldest first; older files are opened only while more is wanted."""
-    found: list[LogEntry] = []
-    for name in [path, *(f"{path}.{number}" for number in range(1, ROTATED_FILES + 1))]:
-        if len(found) >= limit or not os.path.exists(name):
-            break
-        with open(name, encoding="utf-8", errors="replace") as file:
-            found = [entry for entry in entries(file) if wanted(entry)] + found
-    return found[-limit:] if limit else []
-
-
-def entries(rows: Iterable[str | None]) -> Iterator[LogEntry]:
-    """Whole entries; None among the rows means that nothing follows for now."""
-    held: list[str] = []
-    for row in rows:
-        is_start = row is None or not row.startswith("  ")
-        if is_start and held:
-            yield _entry("\n".join(held))
-            held = []
-        if row is not None:
-            held.append(row.rstrip("\n"))
-    if held:
-        yield _entry("\n".join(held))
-
-
-def _entry(text: str) -> LogEntry:
-    found = _ENTRY.match(text)
-    if found is None or found[3] not in LEVELS:
-        return LogEntry(text)
-    from datetime import datetime
-
-    return LogEntry(text, found[3], datetime.fromisoformat(found[1] + found[2]).timestamp())
-
-
-def _is_about(entry: LogEntry, component: str) -> bool:
-    name = component.casefold()
-    return name in entry.text.split("=", 1)[0].casefold() or any(
-        value.casefold() == name or value.casefold().startswith((f"{name}:", f"{name}@", f"{name}/"))
-        for value in entry.fields.values()
-    )
 
 
 def _moment(text: str) -> float:
@@ -148,64 +74,14 @@ def _moment(text: str) -> float:
         raise ValueError(f"--since {text}: write 30m, 2h, 1d, or a time like 2026-05-01T08:00") from None
 
 
-def _follow(path: str) -> Iterator[str | None]:
-    """New lines for ever; a file that was moved away is read to its end, then the new one."""
-    file = _open(path)
-    if file is not None:
-        file.seek(0, os.SEEK_END)
-    try:
-        while True:
-            was_moved = file is None or _was_moved(file, path)  # asked first: what was written until then is read
-            if file is not None:
-                yield from _whole_lines(file)
-            yield None
-            if was_moved:
-                if file is not None:
-                    file.close()
-                file = _open(path)
-            if file is None or not was_moved:
-                time.sleep(LOOK_SECONDS)
-    finally:
-        if file is not None:
-            file.close()
-
-
-def _while_read(rows: Iterator[str | None]) -> Iterator[str | None]:
-    """The rows, until whoever reads our output has left (``| head``): a quiet log would never find that out."""
+def _check_reader() -> None:
+    """Raise BrokenPipeError if the reader of our output has left (``| head``): a quiet log would never find out."""
     import select
 
     reader = select.poll()
     reader.register(sys.stdout.fileno(), 0)  # errors and hangups are told without being asked for
-    for row in rows:
-        if row is None and reader.poll(0):
-            raise BrokenPipeError
-        yield row
-
-
-def _whole_lines(file: TextIO) -> Iterator[str]:
-    while True:
-        place = file.tell()
-        row = file.readline()
-        if not row.endswith("\n"):
-            file.seek(place)  # half a line: the rest comes soon
-            return
-        yield row
-
-
-def _open(path: str) -> TextIO | None:
-    try:
-        return open(path, encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-
-
-def _was_moved(file: TextIO, path: str) -> bool:
-    try:
-        now = os.stat(path)
-    except FileNotFoundError:
-        return True
-    mine = os.fstat(file.fileno())
-    return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev) or now.st_size < file.tell()
+    if reader.poll(0):
+        raise BrokenPipeError
 
 
 def _print(entry: LogEntry, *, as_json: bool) -> None:

@@ -51,10 +51,11 @@ def newest(tx: Tx, *, limit: int) -> list[Latest]:
         lambda platform, *row: (str(platform), InboxRow(*row)),
         limit=limit,
     )
-    return [_latest(tx, platform, event) for platform, event in found]
+    return [latest_of(tx, platform, event) for platform, event in found]
 
 
-def _latest(tx: Tx, platform: str, event: InboxRow) -> Latest:
+def latest_of(tx: Tx, platform: str, event: InboxRow) -> Latest:
+    """Find how far an event is."""
     person = people.find(tx, platform, event.sender_id)
     turn = turns.get(tx, event.turn_id) if event.turn_id else None
     letters = outbox.of_turn(tx, turn.id) if turn else outbox.of_group(tx, f"{REPLY_TO_COMMAND}{event.id}")

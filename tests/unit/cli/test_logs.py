@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import subprocess
@@ -13,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hermes.cli import logs
-from hermes.cli.logs import LogFilter, entries, newest
 from hermes.cli.main import BROKEN_PIPE
+from hermes.hosting.log_reader import LogFilter, LogTail, entries, newest
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
 
@@ -90,16 +89,19 @@ def test_no_log_yet_is_said(
     assert "There is no log yet" in capsys.readouterr().err
 
 
-def test_following_goes_on_in_the_next_file_after_a_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.001)
-    rows = logs._follow(str(log))
-    assert next(rows) is None
+def test_following_goes_on_in_the_next_file_after_a_rotation(log: Path) -> None:
+    tail = LogTail(str(log))
+    assert tail.entries() == []
     with log.open("a") as file:
         file.write("one\ntwo\nhal")
+    assert [entry.text for entry in tail.entries()] == ["one", "two"]
     log.rename(log.with_name("gateway.log.1"))
     log.write_text("three\n")
-    lines = (row for row in rows if row is not None)
-    assert list(itertools.islice(lines, 3)) == ["one\n", "two\n", "three\n"]
+    assert [entry.text for entry in tail.entries()] == ["three"]
+    with log.open("a") as file:
+        file.write("four\n")
+    assert [entry.text for entry in tail.entries()] == ["four"]
+    tail.close()
 
 
 def test_half_a_line_waits_for_its_rest() -> None:

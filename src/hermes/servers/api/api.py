@@ -24,7 +24,7 @@ from hermes.servers.api import (
 )
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.content import InputLimits, limits_of
-from hermes.servers.api.context import CALLER, ApiParts
+from hermes.servers.api.context import CALLER, STILL, ApiParts, Caller
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import RateLimits, WrongKeys
@@ -115,6 +115,14 @@ KANBAN_ROUTES = (
 
 LATER: Mapping[tuple[str, str], Sequence[tuple[str, str, str]]] = {
     ("watch.overview", "OverviewRoutes"): (("GET", "/api/overview", "show"),),
+    ("watch.messages", "MessageRoutes"): (
+        ("GET", "/api/messages", "listed"),
+        ("GET", "/api/messages/{message_id}", "show"),
+        ("POST", "/api/messages/{message_id}/retry", "retry"),
+    ),
+    ("watch.events", "EventRoutes"): (("GET", "/api/events", "stream"),),
+    ("watch.usage", "UsageRoutes"): (("GET", "/api/usage", "show"),),
+    ("watch.logs", "LogRoutes"): (("GET", "/api/logs", "listed"), ("GET", "/api/logs/events", "stream")),
 }
 """Families for the dashboard: module and class, and the addresses of its methods."""
 
@@ -334,14 +342,13 @@ class Gate:
             await security.refuse_tools(request, self._tools)
             return await handler(request)
         token = auth.bearer(request)
-        caller = await self._keys.who(token) if token else None
-        if not token and COOKIE in request.headers.get(hdrs.COOKIE, ""):
-            caller = await self._dashboard.sign_ins.caller(request)
+        caller = await self._caller(request, token)
         if caller is None:
             if path in PUBLIC_IN_PART and not token:
                 return await handler(request)
             raise (self._wrong_keys.refuse(request) if token else None) or auth.unauthorized(token)
         request[CALLER] = caller
+        request[STILL] = partial(self._is_still, request, token, caller)
         await self._limits.pace(caller.id)
         await security.read_body(request, self._largest_body)
         if request.method != hdrs.METH_POST or path not in WORK:
@@ -355,6 +362,19 @@ class Gate:
             return await self._repeats.answer(request, caller, handler)
         finally:
             self._limits.give_back(slots)
+
+    async def _caller(self, request: web.Request, token: str) -> Caller | None:
+        if token:
+            return await self._keys.who(token)
+        if COOKIE in request.headers.get(hdrs.COOKIE, ""):
+            return await self._dashboard.sign_ins.caller(request)
+        return None
+
+    async def _is_still(self, request: web.Request, token: str, caller: Caller) -> bool:
+        try:
+            return await self._caller(request, token) == caller
+        except ApiError:
+            return False
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -67,6 +67,16 @@ class Caller:
 CALLER = web.RequestKey("caller", Caller)
 REQUEST_ID = web.RequestKey("request_id", str)
 """What `x-request-id` of the answer says: the event's id where there is one, so that `hermes trace` finds it."""
+
+
+class StillValid(Protocol):
+    """Tells whether the key or the cookie of a request would be accepted now as it was."""
+
+    async def __call__(self) -> bool: ...
+
+
+STILL = web.RequestKey("still", StillValid)
+"""For streams that stay open: a key may be revoked meanwhile."""
 WARNINGS = web.RequestKey("warnings", list[str])
 """What was left out of a request, for the header `X-Hermes-Warning` of its answer."""
 

@@ -95,7 +95,7 @@ class StoreVerbs:
         """``{limit?}``: the latest messages, the newest first, and how many are kept in all."""
         limit = min(max(1, _number(args, "limit", 20)), MAX_LISTED)
         found = await self._db.read(trace.newest, limit=limit)
-        return {"messages": [_latest_to_dicts(one) for one in found], "total": await self._db.read(inbox.count)}
+        return {"messages": [latest_to_dict(one) for one in found], "total": await self._db.read(inbox.count)}
 
     async def dead(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         rows = await self._db.read(outbox.dead_letters, limit=_number(args, "limit", 50))
@@ -244,7 +244,7 @@ def life_to_dict(life: Life) -> dict[str, Any]:
     }
 
 
-def _latest_to_dicts(latest: Latest) -> dict[str, Any]:
+def latest_to_dict(latest: Latest) -> dict[str, Any]:
     event = latest.event
     outcome, reason = _outcome(latest)
     body = _json(event.body)

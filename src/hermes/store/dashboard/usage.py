@@ -1,0 +1,74 @@
+"""Sum tokens and turns by day, by model and by person."""
+
+from __future__ import annotations
+
+from hermes.core.dataclasses import dataclass
+from hermes.store.db import Tx
+
+BUCKET_SECONDS = 900
+"""Days begin at whole quarters of an hour, in every time zone: sums of these make days of any zone."""
+MAX_NAMES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSum:
+    """``name`` is of a model or a person; of a bucket of time, its number as text."""
+
+    name: str
+    turns: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+_SUMS = "COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0)"
+
+
+def _bucket(tx: Tx, column: str) -> str:
+    """PostgreSQL rounds where SQLite cuts off."""
+    return f"CAST({column} / {BUCKET_SECONDS} AS BIGINT)" if tx.dialect.name == "sqlite" else (
+        f"CAST(FLOOR({column} / {BUCKET_SECONDS}) AS BIGINT)"
+    )  # fmt: skip
+
+
+def by_bucket(tx: Tx, *, since: float, person_id: str = "") -> list[UsageSum]:
+    bucket = _bucket(tx, "created_at")
+    return tx.all(
+        f"""
+        SELECT {bucket}, {_SUMS} FROM turns
+        WHERE created_at >= :since AND (:person = '' OR person_id = :person) GROUP BY {bucket}
+        """,  # noqa: S608
+        _sum,
+        since=since,
+        person=person_id,
+    )
+
+
+def messages_by_bucket(tx: Tx, *, since: float, lane_ending: str = "") -> list[tuple[int, int]]:
+    bucket = _bucket(tx, "received_at")
+    return tx.all(
+        f"""
+        SELECT {bucket}, COUNT(*) FROM inbox
+        WHERE received_at >= :since AND (:ending = '' OR substr(lane, length(lane) - length(:ending) + 1) = :ending)
+        GROUP BY {bucket}
+        """,  # noqa: S608
+        lambda number, count: (int(number), int(count)),
+        since=since,
+        ending=lane_ending,
+    )
+
+
+def by_model(tx: Tx, *, since: float, person_id: str = "") -> list[UsageSum]:
+    return tx.all(
+        f"""
+        SELECT model, {_SUMS} FROM turns WHERE created_at >= :since AND (:person = '' OR person_id = :person)
+        GROUP BY model ORDER BY SUM(prompt_tokens + completion_tokens) DESC, COUNT(*) DESC LIMIT :limit
+        """,  # noqa: S608
+        _sum,
+        since=since,
+        person=person_id,
+        limit=MAX_NAMES,
+    )
+
+
+def _sum(name: object, *sums: int) -> UsageSum:
+    return UsageSum(str(name or ""), *(int(number) for number in sums))

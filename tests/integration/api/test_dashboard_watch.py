@@ -1,0 +1,206 @@
+"""What the dashboard shows of a running gateway: messages and their life, usage, logs, and what changes, live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from hermes.hosting import log_format, paths
+from hermes.servers.api.api import LATER
+from hermes.store import outbox
+from hermes.store.db import Tx
+from hermes.store.outbox import OutboxKind, Outgoing
+from tests.fakes.telegram import FakeTelegram
+from tests.integration.api.serving import Served, served
+from tests.integration.conftest import Start
+
+SECONDS = 20
+
+
+@pytest.fixture
+async def api(start: Start) -> AsyncIterator[Served]:
+    async with served(start) as running, asyncio.timeout(SECONDS):
+        yield running
+
+
+async def chat(api: Served, text: str, session: str = "talk", **who: str) -> None:
+    body = {"messages": [{"role": "user", "content": text}]}
+    http = api.stranger if who else api.http
+    async with http.post("/v1/chat/completions", json=body, headers={"X-Hermes-Session-Id": session, **who}) as answer:
+        assert answer.status == 200, await answer.text()
+
+
+class Events:
+    """An open stream, read event by event."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.last_id = ""
+
+    async def next(self, *kinds: str) -> tuple[str, Any]:
+        """Return the next event, or the next of these kinds."""
+        kind, data = "", b""
+        async for line in self._response.content:
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name == "event":
+                kind = value
+            elif name == "id":
+                self.last_id = value
+            elif name == "data":
+                data = value.encode()
+            elif not line.strip() and kind:
+                if not kinds or kind in kinds:
+                    return kind, orjson.loads(data)
+                kind = ""
+        raise AssertionError("The stream ended.")
+
+
+@asynccontextmanager
+async def listening(api: Served, last_id: str = "", **who: str) -> AsyncIterator[Events]:
+    http = api.stranger if who else api.http
+    headers = {**who, **({"Last-Event-ID": last_id} if last_id else {})}
+    async with http.get("/api/events", headers=headers) as response:
+        assert response.status == 200, await response.text()
+        yield Events(response)
+
+
+async def test_a_message_is_listed_with_its_outcome_and_shown_step_by_step(api: Served, telegram: FakeTelegram) -> None:
+    telegram.user_says("what time is it?")
+    await telegram.wait_for(lambda: any("what time" in sent.text for sent in telegram.sent), 10)
+    await chat(api, "hello there")
+    while True:
+        listed = (await api.get("/api/messages?direction=in")).json["data"]
+        if len(listed) == 2 and {one["outcome"] for one in listed} == {"answered"}:
+            break
+        await asyncio.sleep(0.05)
+    assert [(one["platform"], one["text"]) for one in listed] == [
+        ("api", "hello there"),
+        ("telegram", "what time is it?"),
+    ]
+    only = (await api.get("/api/messages?platform=telegram&query=TIME")).json["data"]
+    assert [one["direction"] for one in only] == ["out", "in"]
+    first = (await api.get("/api/messages?limit=1")).json
+    assert first["has_more"] is True
+    second = (await api.get(f"/api/messages?limit=1&before={first['next_before']}")).json["data"]
+    assert first["data"][0]["id"] != second[0]["id"]
+    shown = (await api.get(f"/api/messages/{listed[1]['id']}")).json
+    assert [step["kind"] for step in shown["steps"]] == ["in", "turn", "model", "turn", "out"]
+    assert shown["turn"]["state"] == "done"
+    assert (await api.get("/api/messages/ev_none")).status == 404
+    assert (await api.get("/api/messages?state=nonsense")).status == 400
+    assert (await api.get("/api/messages?before=nonsense")).status == 400
+
+
+async def test_a_dead_letter_is_sent_again(api: Served, telegram: FakeTelegram) -> None:
+    def die(tx: Tx) -> None:
+        body = '{"target":"telegram:7","text":"lost words"}'
+        row = Outgoing("ob_1", "telegram:7", "g_1", 0, OutboxKind.NOTICE, body, expires_at=1e12)
+        outbox.enqueue(tx, [row], now=api.gateway.clock.now() + 1e6)
+        tx.run("UPDATE outbox SET state = 'dead', settled_at = 1, reason = 'chat not found' WHERE id = 'ob_1'")
+
+    await api.gateway.db.write(die)
+    [dead] = (await api.get("/api/messages?state=dead")).json["data"]
+    assert (dead["can_retry"], dead["reason"], dead["outcome"]) == (True, "chat not found", "not delivered")
+    again = await api.post("/api/messages/ob_1/retry", {})
+    assert again.status == 200, again.body
+    assert (await api.post("/api/messages/ob_1/retry", {})).status in (200, 409)
+    assert (await api.post("/api/messages/ob_none/retry", {})).status == 404
+
+
+async def test_usage_is_summed_by_day_model_and_person(api: Served) -> None:
+    ana = await api.new_key("ana", "user")
+    await chat(api, "one")
+    await chat(api, "two", "other", **ana)
+    everybody = (await api.get("/api/usage?days=7")).json
+    assert len(everybody["by_day"]) == 7
+    assert (everybody["by_day"][-1]["turns"], everybody["by_day"][-1]["messages"]) == (2, 2)
+    assert everybody["by_model"][0]["turns"] == 2
+    assert len(everybody["by_person"]) == 2
+    async with api.stranger.get("/api/usage", headers=ana) as answer:
+        own = await answer.json()
+    assert (own["by_day"][-1]["turns"], own["by_day"][-1]["messages"], own["by_person"]) == (1, 1, [])
+
+
+async def test_the_log_is_filtered_and_followed(api: Served) -> None:
+    path = paths.log(str(api.gateway.home))
+    Path(path).parent.mkdir(exist_ok=True)
+    for level, words in (("INFO", "Connected"), ("WARNING", "Disconnected"), ("ERROR", "Request failed")):
+        log_format.append(path, log_format.line(1_780_000_000.0, level, words, {"platform": "telegram"}))
+    log_format.append(path, "  Traceback: of the line before")
+    found = (await api.get("/api/logs?level=WARNING")).json["data"]
+    assert [(one["level"], one["source"]) for one in found] == [("WARNING", "telegram"), ("ERROR", "telegram")]
+    assert "Traceback" in found[1]["text"]
+    assert len((await api.get("/api/logs?query=dISConn")).json["data"]) == 1
+    async with api.http.get("/api/logs/events?level=ERROR") as response:
+        assert await response.content.readline() == b": follows\n"
+        log_format.append(path, log_format.line(1_780_000_001.0, "INFO", "Connected", {}))
+        log_format.append(path, log_format.line(1_780_000_001.0, "ERROR", "Store is down", {}))
+        kind, data = await Events(response).next("log")
+        assert (kind, data["text"]) == ("log", "Store is down")
+
+
+async def test_what_changes_is_told_at_once_and_again_to_those_who_were_away(
+    api: Served, telegram: FakeTelegram
+) -> None:
+    async with listening(api) as events:
+        assert (await events.next())[0] == "hello"
+        telegram.user_says("good morning")
+        _, message = await events.next("message")
+        assert (message["direction"], message["platform"]) == ("in", "telegram")
+        while (await events.next("turn"))[1]["state"] != "done":
+            pass
+        last_id = events.last_id
+    await chat(api, "while you were away")
+    await asyncio.sleep(0)
+    async with listening(api, last_id) as events:
+        assert (await events.next())[0] == "hello"
+        kind, message = await events.next("message", "reload")
+        while message.get("platform") != "api":  # the reply to the first may come in between
+            kind, message = await events.next("message", "reload")
+        assert kind == "message"
+    async with listening(api, "0badcafe-17") as events:
+        assert [(await events.next())[0] for _ in range(2)] == ["hello", "reload"]
+
+
+async def test_a_key_hears_of_its_own_and_of_nobody_elses(api: Served, telegram: FakeTelegram) -> None:
+    ana, bob = await api.new_key("ana", "user"), await api.new_key("bob", "user")
+    await chat(api, "hello", "a", **ana)
+    await chat(api, "hello", "b", **bob)
+    async with listening(api, **ana) as events:
+        assert (await events.next())[0] == "hello"
+        telegram.user_says("a secret of the owner")
+        await telegram.wait_for(lambda: any("secret" in sent.text for sent in telegram.sent), 10)
+        await chat(api, "bob's words", "b", **bob)
+        async with api.stranger.post("/api/kanban/tasks", json={"title": "Bob's task"}, headers=bob) as answer:
+            assert answer.status == 201
+        await chat(api, "ana's words", "a", **ana)
+        heard = []
+        while not (heard and heard[-1][0] == "turn" and heard[-1][1]["state"] == "done"):
+            heard.append(await events.next())
+    assert {data["session_key"] for kind, data in heard if kind in ("message", "turn", "session")} == {
+        heard[-1][1]["session_key"]
+    }
+    assert {kind for kind, _ in heard} <= {"message", "turn", "session"}
+
+
+async def test_a_revoked_key_hears_nothing_more(
+    api: Served, telegram: FakeTelegram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.servers.api.watch.events.KEEP_ALIVE_SECONDS", 0.2)
+    ana = await api.new_key("ana", "admin")
+    async with listening(api, **ana) as events:
+        assert (await events.next())[0] == "hello"
+        await api.revoke("ana")
+        with pytest.raises(AssertionError, match="stream ended"):
+            await events.next("none of them")
+
+
+def test_every_family_of_the_dashboard_is_imported_by_its_first_request() -> None:
+    assert all(module.startswith(("watch.", "manage.")) for module, _ in LATER)
