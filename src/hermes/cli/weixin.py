@@ -41,10 +41,11 @@ def _login(account: str, done: list[str], *, is_started: bool) -> int:
     from hermes.cli.support.prompts import at_terminal
     from hermes.cli.wizard.page import PlatformPage
     from hermes.cli.wizard.platform import write
-    from hermes.cli.wizard.qr_login import changes_of, sign_in
+    from hermes.cli.wizard.qr_login import sign_in
     from hermes.cli.wizard.start import follow
     from hermes.core.access import DmPolicy
     from hermes.services.adapters.registry import find_platforms
+    from hermes.services.adapters.sign_in import changes_of
 
     home = home_folder()
     loaded = load_config(home)

@@ -78,10 +78,11 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     from hermes.cli.support.prompts import at_terminal
     from hermes.cli.wizard.page import PlatformPage
     from hermes.cli.wizard.platform import write
-    from hermes.cli.wizard.qr_login import changes_of, lapsed, sign_in
+    from hermes.cli.wizard.qr_login import lapsed, sign_in
     from hermes.cli.wizard.start import follow
     from hermes.core.access import DmPolicy
     from hermes.services.adapters.registry import find_platforms
+    from hermes.services.adapters.sign_in import changes_of
 
     home, ask = home_folder(), at_terminal()
     loaded = load_config(home)

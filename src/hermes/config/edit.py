@@ -94,6 +94,47 @@ def _edit(loaded: Loaded, contents: dict[Path, str], name: str, text: str) -> Se
     return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML))
 
 
+def check_value(loaded: Loaded, name: str, text: str | None) -> str:
+    """Return the full name of a setting that can have this value; None stands for its default. Raises ConfigError."""
+    key = find_key(loaded, name)
+    if text is not None:
+        _check(key, text)
+    return str(key)
+
+
+def unset_value(loaded: Loaded, name: str) -> SettingChange:
+    """Take one setting out of `.env` and `config.yaml`, so that its default counts. Raises ConfigError, as above."""
+    key = find_key(loaded, name)
+    file = loaded.files.config
+    content = _read(file)
+    before, _ = read_yaml(content.encode(), "config.yaml")
+    if before is not None and key.path in _flat(before):
+        rows = content.split("\n")
+        place, row = before, -1
+        for part in key.path[:-1]:
+            below = place.entries[part]
+            if not isinstance(below, Table):
+                raise ConfigError(f"config.yaml is written in a way that {key} cannot be changed in; edit it by hand.")
+            row = _row_of(rows, part, row + 1, below.line - 1)
+            place = below
+        row = _row_of(rows, key.path[-1], row + 1, len(rows) - 1)
+        changed = "\n".join([*rows[:row], *rows[row + 1 :]])
+        after, _ = read_yaml(changed.encode(), "config.yaml")
+        left = {path: value for path, value in _flat(before).items() if path != key.path}
+        # A section that is empty now is written as one without a value.
+        kept = {path: value for path, value in _flat(after).items() if value is not None} if after is not None else {}
+        if after is None or kept != {path: value for path, value in left.items() if value is not None}:
+            raise ConfigError(f"config.yaml is written in a way that {key} cannot be taken out of; edit it by hand.")
+        write_private(file, changed)
+    env = loaded.files.env
+    text = _read(env)
+    lines, _ = parse_dotenv(text.encode(), ".env")
+    gone = {lines[each].line - 1 for each in key.env if each in lines}
+    if gone:
+        write_private(env, "\n".join(row for number, row in enumerate(text.split("\n")) if number not in gone))
+    return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV))
+
+
 def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:
     """Write a list into `config.yaml`, also an empty one. Raises ConfigError, and writes nothing, as ``set_value``."""
     if items:

@@ -181,7 +181,7 @@ async def test_a_key_hears_of_its_own_and_of_nobody_elses(api: Served, telegram:
         async with api.stranger.post("/api/kanban/tasks", json={"title": "Bob's task"}, headers=bob) as answer:
             assert answer.status == 201
         await chat(api, "ana's words", "a", **ana)
-        heard = []
+        heard: list[tuple[str, Any]] = []
         while not (heard and heard[-1][0] == "turn" and heard[-1][1]["state"] == "done"):
             heard.append(await events.next())
     assert {data["session_key"] for kind, data in heard if kind in ("message", "turn", "session")} == {

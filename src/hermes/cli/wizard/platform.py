@@ -27,8 +27,8 @@ from hermes.hosting.translation import tr
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.cli.support.account_probe import Tried
     from hermes.config import AccountConfig, Loaded
+    from hermes.services.adapters.probe import Tried
 
 USAGE_ERROR = 2
 INTERRUPTED = 130

@@ -8,13 +8,13 @@ import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes.cli.support.account_probe import adapter_parts
 from hermes.cli.support.qr import drawn
 from hermes.cli.support.screen import complain, say
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts, Manifest, SignedIn
 from hermes.hosting.terminal import BLACK_ON_WHITE, erase_lines_above, out, rewrite_line
+from hermes.services.adapters.probe import adapter_parts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -158,14 +158,3 @@ def run_and_report(act: Callable[[list[str]], int]) -> int:
     except (KeyboardInterrupt, LeftError):
         say(f"\n{describe_left(done)}")
         return INTERRUPTED
-
-
-def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> dict[str, str]:
-    """List the settings to write: the account's, and its owner as allowed user."""
-    prefix = f"platforms.{manifest.id}" + (f".accounts.{account}" if account != MAIN else "")
-    present = config.account(manifest.id, account)
-    changes = {f"{prefix}.{key}": value for key, value in signed.values.items()}
-    listed = present.access.allowed_users if present is not None else frozenset()
-    if signed.owner and signed.owner not in listed:
-        changes[f"{prefix}.allowed_users"] = ",".join([*sorted(listed), signed.owner])
-    return changes

@@ -115,13 +115,41 @@ KANBAN_ROUTES = (
 
 LATER: Mapping[tuple[str, str], Sequence[tuple[str, str, str]]] = {
     ("watch.overview", "OverviewRoutes"): (("GET", "/api/overview", "show"),),
-    ("watch.messages", "MessageRoutes"): (
+    ("watch.messages", "MessageListRoutes"): (
         ("GET", "/api/messages", "listed"),
         ("GET", "/api/messages/{message_id}", "show"),
         ("POST", "/api/messages/{message_id}/retry", "retry"),
     ),
     ("watch.events", "EventRoutes"): (("GET", "/api/events", "stream"),),
     ("watch.usage", "UsageRoutes"): (("GET", "/api/usage", "show"),),
+    ("manage.people", "PeopleRoutes"): (
+        ("GET", "/api/people", "listed"),
+        ("PATCH", "/api/people/{person_id}", "change"),
+        ("POST", "/api/people/{person_id}/links", "link"),
+        ("GET", "/api/grants", "grants"),
+        ("DELETE", "/api/grants/{grant_id}", "revoke"),
+    ),
+    ("manage.platforms", "PlatformRoutes"): (
+        ("GET", "/api/platforms", "listed"),
+        ("GET", "/api/platforms/{name}", "show"),
+        ("PATCH", "/api/platforms/{name}", "change"),
+        ("POST", "/api/platforms/{name}/test", "test"),
+        ("POST", "/api/platforms/{name}/pause", "pause"),
+        ("POST", "/api/platforms/{name}/resume", "resume"),
+        ("POST", "/api/platforms/{name}/login", "begin_login"),
+        ("GET", "/api/platforms/{name}/login", "login"),
+        ("DELETE", "/api/platforms/{name}/login", "end_login"),
+        ("POST", "/api/platforms/{name}/login/answer", "answer_login"),
+    ),
+    ("manage.models", "ModelRoutes"): (("GET", "/api/models", "listed"), ("POST", "/api/models/test", "test")),
+    ("manage.settings", "SettingRoutes"): (("GET", "/api/settings", "listed"), ("PATCH", "/api/settings", "change")),
+    ("manage.session_actions", "SessionActionRoutes"): (
+        ("POST", "/api/sessions/{id}/steer", "steer"),
+        ("POST", "/api/sessions/{id}/queue", "queue"),
+        ("POST", "/api/sessions/{id}/stop", "stop"),
+        ("POST", "/api/sessions/{id}/retry", "retry"),
+        ("GET", "/api/sessions/{id}/export", "export"),
+    ),
     ("watch.logs", "LogRoutes"): (("GET", "/api/logs", "listed"), ("GET", "/api/logs/events", "stream")),
 }
 """Families for the dashboard: module and class, and the addresses of its methods."""

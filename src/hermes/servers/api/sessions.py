@@ -35,6 +35,7 @@ from hermes.servers.api.streams.run_events import run_id_of
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.transcripts import check_answers, message_to_dict
 from hermes.servers.app import RouteAdder, json_response
+from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
@@ -154,7 +155,7 @@ class SessionRoutes:
         after = _number(request, "after", 0, least=0)
         lines = await self._db.read(transcripts.lines, shown.session.id, after=after, limit=limit + 1)
         page, more = lines[:limit], len(lines) > limit
-        data = [_line(line) for line in page if line.kind == "message"]
+        data = [line_to_dict(line) for line in page if line.kind == "message"]
         after_next = page[-1].seq if more else None
         return json_response({"object": "list", "data": data, "has_more": more, "next_after": after_next})
 
@@ -276,18 +277,20 @@ class SessionRoutes:
         return await self._reader.whole(Run(state, asked))
 
     async def _find(self, request: web.Request, action: Action = Action.READ_OWN) -> SessionSummary:
-        """The session that is meant, if this caller may see it; and may do this with it."""
-        name, caller = storable(request.match_info["id"]), request[CALLER]
-        shown = await self._db.read(_find, name, caller)
-        if shown is None:
-            message = f"There is no session {name[:80]!r} for this key. GET /api/sessions lists those there are."
-            raise not_found(message, code="session_not_found")
-        if not may(caller.role, action):
-            message = (
-                f"A key with the role {caller.role} may not do this. Ask with one of a user, an admin or the owner."
-            )
-            raise ApiError(403, message, code="role_not_enough", kind="permission_error")
-        return shown
+        return await find_session(self._gateway, request, action)
+
+
+async def find_session(gateway: Gateway, request: web.Request, action: Action) -> SessionSummary:
+    """Return the session that is meant, if this caller may see it, and may do this with it."""
+    name, caller = storable(request.match_info["id"]), request[CALLER]
+    shown = await gateway.db.read(_find, name, caller)
+    if shown is None:
+        message = f"There is no session {name[:80]!r} for this key. GET /api/sessions lists those there are."
+        raise not_found(message, code="session_not_found")
+    if not may(caller.role, action):
+        message = f"A key with the role {caller.role} may not do this. Ask with one of a user, an admin or the owner."
+        raise ApiError(403, message, code="role_not_enough", kind="permission_error")
+    return shown
 
 
 # What is asked
@@ -323,7 +326,8 @@ def _number(request: web.Request, name: str, default: int, *, least: int = 1, mo
 # What is told
 
 
-def _line(line: TranscriptLine) -> Json:
+def line_to_dict(line: TranscriptLine) -> Json:
+    """Show one line of a transcript."""
     message = codec.read_chat(line.body)
     shown = message_to_dict(message) if message is not None else {"role": None, "content": None, "is_damaged": True}
     return {"seq": line.seq, "turn_id": line.turn_id or None, "created_at": line.at, **shown}

@@ -37,7 +37,7 @@ NOT_BUILT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Hermes</title></head><body>
 <h1>The dashboard is not built</h1>
 <p>The files of this page are missing in {folder}. In a clone of the repository, build them:</p>
-<pre>./scripts/build-dashboard</pre>
+<pre>./scripts/web build</pre>
 <p>The API of the gateway works without them.</p>
 </body></html>
 """

@@ -251,6 +251,10 @@ class Requests:
         async with self.ask(request, key=key, event_id=event_id, role=role, at_most=at_most) as handle:
             return handle.event_id
 
+    def redact(self, text: str) -> str:
+        """Return the text without our own secrets: no model reads them."""
+        return self._redact(text)
+
     async def meet(self, sender_id: str, role: PersonRole | None) -> None:
         """Make sure that whoever asks or answers is a person, and has this role. Cheap after the first time."""
         if sender_id in self._met and role in (None, self._met[sender_id]):

@@ -163,10 +163,10 @@ def _to_dicts(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
 
 
 def _granted(tx: Tx) -> list[dict[str, Any]]:
-    return [_grant_to_dict(tx, grant) for grant in grants.standing(tx)]
+    return [grant_to_dict(tx, grant) for grant in grants.standing(tx)]
 
 
-def _grant_to_dict(tx: Tx, grant: Grant) -> dict[str, Any]:
+def grant_to_dict(tx: Tx, grant: Grant) -> dict[str, Any]:
     whose, by = people.get(tx, grant.person_id), people.get(tx, grant.granted_by)
     return {
         **asdict(grant),

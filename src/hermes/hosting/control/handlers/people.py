@@ -78,11 +78,11 @@ class PeopleVerbs:
         """``{person, role}``: ``person`` is an id or ``platform:user``. More counts from their next message on,
         less at once."""
         role = _role(args)
-        return await self._db.write(_set_role, _word(args, "person"), role)
+        return await self._db.write(set_role, _word(args, "person"), role)
 
     async def link(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{account, person}``: from now on this account is that person's."""
-        return await self._db.write(_link, _word(args, "account"), _word(args, "person"))
+        return await self._db.write(link_account, _word(args, "account"), _word(args, "person"))
 
 
 def _everybody(tx: Tx) -> list[dict[str, Any]]:
@@ -98,8 +98,8 @@ def _everybody(tx: Tx) -> list[dict[str, Any]]:
     ]
 
 
-def _set_role(tx: Tx, name: str, role: PersonRole) -> dict[str, Any]:
-    person = _find(tx, name)
+def set_role(tx: Tx, name: str, role: PersonRole) -> dict[str, Any]:
+    person = find_person(tx, name)
     if person.id == "local" or person.id.startswith("p_local_"):
         raise GatewayError("The person at this machine is always the owner; that role cannot be changed.")
     if role is not PersonRole.OWNER and people.owner_by(tx, person.id) == OwnerBy.CONFIG:
@@ -111,8 +111,8 @@ def _set_role(tx: Tx, name: str, role: PersonRole) -> dict[str, Any]:
     return {"id": person.id, "name": person.name, "role": role.value}
 
 
-def _link(tx: Tx, account: str, name: str) -> dict[str, Any]:
-    owner_of_account, person = _find(tx, account), _find(tx, name)
+def link_account(tx: Tx, account: str, name: str) -> dict[str, Any]:
+    owner_of_account, person = find_person(tx, account), find_person(tx, name)
     platform, _, user_id = account.partition(":")
     if owner_of_account.id == person.id:
         raise GatewayError(f"{account} is {person.name or person.id} already.")
@@ -121,7 +121,7 @@ def _link(tx: Tx, account: str, name: str) -> dict[str, Any]:
     return {"id": person.id, "name": person.name, "role": person.role, "account": account}
 
 
-def _find(tx: Tx, name: str) -> Person:
+def find_person(tx: Tx, name: str) -> Person:
     platform, _, user_id = name.partition(":")
     found = people.find(tx, platform, user_id) if user_id else people.get(tx, name)
     if found is None:

@@ -25,6 +25,8 @@ _LAST_EVENT = given(
     "header", "Last-Event-ID", "the id of the last event that was seen", pattern="^[!-~]([ -~]*[!-~])?$"
 )
 _DAYS = given("query", "days", "how many days, with today", type="integer", minimum=1)
+_FORMAT = given("query", "format", "of the file", enum=["markdown", "jsonl"])
+_AFTER_NUMBER = given("query", "after", "the number of the state that was seen")
 _LEVEL = given("query", "level", "this level and above", enum=["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"])
 _LANGUAGE = given("query", "language", "of the sentences in the answer", enum=["en", "zh"])
 
@@ -67,6 +69,45 @@ ANSWERS: dict[str, Schema] = {
     "ModelUsage": shape("model tokens_in:whole tokens_out:whole cost:number? turns:whole"),
     "PersonUsage": shape("person tokens_in:whole tokens_out:whole cost:number? turns:whole"),
     "UsageReport": shape("object=usage days:whole by_day:UsageDay[] by_model:ModelUsage[] by_person:PersonUsage[]"),
+    "PersonAccount": shape("platform user_id name"),
+    "Person": shape("id object=person name role language accounts:PersonAccount[] may_change:flag"),
+    "Grant": shape(
+        "id object=grant person_id person scope subject session_id touches_host:whole granted_by granted_at:number"
+        " reason by",
+        "revoked_at:number?",
+    ),
+    "PlatformSetting": shape(
+        "name label help type is_secret:flag is_required:flag is_asked:flag value is_set:flag source env"
+    ),
+    "PlatformAccount": shape(
+        "name platform state sentence since:number? last_frame_age:number? in_today:whole out_today:whole cure"
+        " is_paused:flag"
+    ),
+    "Platform": shape(
+        "name object=platform label is_set_up:flag is_enabled:flag missing:text[] accounts:PlatformAccount[]"
+        " settings:PlatformSetting[] has_login:flag get:text[] ids link"
+    ),
+    "PlatformTest": shape("object=platform.test ok:flag name sentence cure seconds:number"),
+    "PlatformLogin": shape(
+        "object=platform.login state=idle|starting|code|asking|done|failed code modules:text[] lines:text[] question"
+        " sentence number:whole"
+    ),
+    "Provider": shape(
+        "name label is_ready:flag has_key:flag key_hint base_url default_model is_local:flag is_current:flag env"
+    ),
+    "Models": shape(
+        "object=models current fallbacks:text[] routes:text{} providers:Provider[] keys",
+        current=shape("provider model label"),
+        keys={"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+    ),
+    "ModelTest": shape("object=model.test provider model label ok:flag seconds:number text sentence"),
+    "Setting": shape(
+        "name object=setting value written source default type=text|secret|flag|whole|number|list|choice|url"
+        " choices:text[] help env:text[] is_set:flag is_secret:flag section needs_restart:flag note"
+    ),
+    "SessionSteer": shape("object=session.steer event_id session_id"),
+    "SessionStop": shape("object=session.stop session_id turn_id:text? set_aside:whole"),
+    "SessionRun": shape("object=run run_id status session_id"),
     "LogLine": shape("at:number level source text fields:text{}"),
     "LogPage": shape("object=list data:LogLine[] has_more:flag"),
 }
@@ -94,10 +135,55 @@ ROUTES = [
           (_LEVEL, _QUERY, _LIMIT)),
     route("GET /api/logs/events", "The lines that follow", "Event", (400,), None, (_LEVEL, _QUERY),
           says="One event for each line.", types=(STREAM_TYPE,)),
+    route("GET /api/people", "Everybody the agent knows", "[Person]"),
+    route("PATCH /api/people/{person_id}", "Give a person a role", "Person", (409,), bodies.PersonChangeBody,
+          example={"role": "user"}),
+    route("POST /api/people/{person_id}/links", "Link another account to a person", "Person", (409,), bodies.LinkBody,
+          example={"account": "telegram:5550142"}),
+    route("GET /api/grants", "What is allowed without asking", "[Grant]"),
+    route("DELETE /api/grants/{grant_id}", "End a grant: it is asked about again", "Deleted"),
+    route("GET /api/platforms", "Platforms, their accounts and settings", "[Platform]", (), None, (_LANGUAGE,)),
+    route("GET /api/platforms/{name}", "One platform", "Platform", (), None, (_LANGUAGE,)),
+    route("PATCH /api/platforms/{name}", "Write settings of a platform", "Platform", (), bodies.PlatformChangeBody,
+          example={"settings": {"token": "123456:ABC-DEF"}}),
+    route("POST /api/platforms/{name}/test", "Ask the platform who we are", "PlatformTest", (),
+          bodies.PlatformTestBody, example={"settings": {"token": "123456:ABC-DEF"}}),
+    route("POST /api/platforms/{name}/pause", "Switch a platform off", "Platform", (400, 409)),
+    route("POST /api/platforms/{name}/resume", "Switch it on again", "Platform", (400, 409)),
+    route("POST /api/platforms/{name}/login", "Begin to sign in by QR code", "PlatformLogin", (409,), status=202),
+    route("GET /api/platforms/{name}/login", "Where that sign-in is; waits for news after a number", "PlatformLogin",
+          (), None, (_LANGUAGE, _AFTER_NUMBER)),
+    route("DELETE /api/platforms/{name}/login", "End that sign-in", "Deleted"),
+    route("POST /api/platforms/{name}/login/answer", "Answer what it asks", "PlatformLogin", (409,),
+          bodies.LoginAnswerBody, example={"text": "yes"}),
+    route("GET /api/models", "Providers, and which model answers", "Models"),
+    route("POST /api/models/test", "Ask a model for one word", "ModelTest", (), bodies.ModelTestBody,
+          example={"provider": "openai"}),
+    route("GET /api/settings", "Every setting, and where its value comes from", "[Setting]", (), None, (_QUERY,)),
+    route("PATCH /api/settings", "Change settings", "[Setting]", (), bodies.SettingsChangeBody,
+          example={"settings": {"agent.busy_mode": "queue"}}),
+    route("POST /api/sessions/{id}/steer", "Hand words to the turn that runs", "SessionSteer", (409,),
+          bodies.SteerBody, example={"text": "Shorter, please."}, status=202),
+    route("POST /api/sessions/{id}/queue", "Ask something for after the turn that runs", "SessionRun", (409,),
+          bodies.SteerBody, example={"text": "And then the other one."}, status=202),
+    route("POST /api/sessions/{id}/stop", "Stop the turn that runs, and what waits behind it", "SessionStop", (409,)),
+    route("POST /api/sessions/{id}/retry", "Ask the last thing again", "SessionRun", (409,), status=202),
+    route("GET /api/sessions/{id}/export", "The whole session as a file", "text", (400,), None, (_FORMAT,),
+          types=("text/markdown", "application/x-ndjson")),
     route("GET /api/overview", "Whether all is well, and the numbers of today", "Overview", (), None, (_LANGUAGE,)),
 ]
 # fmt: on
-BODIES = (bodies.SignInBody,)
+BODIES = (
+    bodies.SignInBody,
+    bodies.PersonChangeBody,
+    bodies.LinkBody,
+    bodies.PlatformChangeBody,
+    bodies.PlatformTestBody,
+    bodies.LoginAnswerBody,
+    bodies.ModelTestBody,
+    bodies.SettingsChangeBody,
+    bodies.SteerBody,
+)
 
 
 @lru_cache(maxsize=1)

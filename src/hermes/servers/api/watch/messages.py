@@ -32,7 +32,7 @@ INBOUND, OUTBOUND = "in", "out"
 STATES_IN, STATES_OUT = frozenset(InboxState), frozenset(OutboxState)
 
 
-class MessageRoutes:
+class MessageListRoutes:
     def __init__(self, parts: ApiParts) -> None:
         self._gateway = parts.gateway
         self._db = parts.gateway.db

@@ -43,7 +43,7 @@ def _usage(tx: Tx, caller: Caller, since: float, days: int, zone: tzinfo, first:
     ending = "" if caller.sees_all else f":p={quote(caller.person)}"
     begin = datetime.fromisoformat(first)
     names = [(begin + timedelta(days=number)).date().isoformat() for number in range(days)]
-    by_day = {
+    by_day: dict[str, dict[str, Any]] = {
         name: {"day": name, "tokens_in": 0, "tokens_out": 0, "cost": None, "turns": 0, "messages": 0} for name in names
     }
     for bucket in usage.by_bucket(tx, since=since, person_id=person_id):

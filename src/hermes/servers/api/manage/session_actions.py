@@ -1,0 +1,207 @@
+"""A session while it runs: steer the turn, queue a message behind it, stop it; ask the last thing again; export."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from aiohttp import web
+
+from hermes.core.keys import SessionKey
+from hermes.core.messages import ChatMessage, InboundMessage, Role
+from hermes.core.requests import AgentRequest, RequestKind
+from hermes.core.roles import Action
+from hermes.core.text import one_line, storable
+from hermes.servers.api.bodies import decode
+from hermes.servers.api.context import CALLER, ApiParts
+from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.manage.bodies import SteerBody
+from hermes.servers.api.parse import read_body
+from hermes.servers.api.sessions import SessionSummary, find_session, line_to_dict
+from hermes.servers.api.streams.run_events import run_id_of
+from hermes.servers.app import json_response
+from hermes.services.requests.requests import PLATFORM
+from hermes.store import codec, inbox, people
+from hermes.store.db import Tx
+from hermes.store.ids import new_id
+from hermes.store.inbox import InboxState, Incoming
+from hermes.store.sessions import transcripts
+from hermes.store.turns import retry as retrying
+from hermes.store.turns.retry import RetryOrigin
+
+LINES = 200
+FORMATS = {"markdown": ("md", "text/markdown"), "jsonl": ("jsonl", "application/x-ndjson")}
+
+
+class SessionActionRoutes:
+    def __init__(self, parts: ApiParts) -> None:
+        self._gateway = parts.gateway
+        self._db = parts.gateway.db
+
+    async def steer(self, request: web.Request) -> web.Response:
+        """Hand words to the turn that runs, before the model speaks again."""
+        body = decode(await read_body(request), SteerBody)
+        shown, caller = await self._own(request), request[CALLER]
+        await self._gateway.requests.meet(caller.sender_id, caller.role)
+        now = self._gateway.clock.now()
+        message = InboundMessage(
+            keys=(),
+            session_key=shown.key,
+            sender_id=caller.sender_id,
+            text=self._gateway.requests.redact(storable(body.text)),
+            sent_at=datetime.fromtimestamp(now, UTC),
+        )
+        event_id = new_id("ev")
+        found = await self._db.write(_steer, shown.session.key, event_id, message, now=now)
+        if found == "idle":
+            words = "No turn runs in this session. Send the message as usual."
+            raise ApiError(409, words, code="nothing_running", kind="conflict_error")
+        if found == "anothers":
+            words = "The turn that runs is another person's, or has more rights. It can be stopped, not steered."
+            raise ApiError(403, words, code="turn_of_another", kind="permission_error")
+        self._gateway.lanes.wake(shown.session.key)
+        return json_response({"object": "session.steer", "event_id": event_id, "session_id": shown.session.id}, 202)
+
+    async def queue(self, request: web.Request) -> web.Response:
+        """Ask something for after the turn that runs."""
+        body = decode(await read_body(request), SteerBody)
+        shown, caller = await self._own(request), request[CALLER]
+        said = ChatMessage(Role.USER, storable(body.text))
+        asked = AgentRequest(RequestKind.RUN, shown.key, caller.sender_id, (said,))
+        event_id = await self._gateway.requests.submit(asked, role=caller.role)
+        return _run(event_id, shown)
+
+    async def stop(self, request: web.Request) -> web.Response:
+        """Stop the turn that runs, and set aside what waits behind it."""
+        shown, caller = await find_session(self._gateway, request, Action.TALK), request[CALLER]
+        if not caller.sees_all and shown.key.platform != PLATFORM:
+            raise _not_of_api(shown)
+        seq = await self._db.read(_last_seq, shown.session.key)
+        stopped = await self._gateway.lanes.stop(shown.session.key, up_to=seq)
+        return json_response(
+            {
+                "object": "session.stop",
+                "session_id": shown.session.id,
+                "turn_id": stopped.turn_id or None,
+                "set_aside": stopped.set_aside,
+            }
+        )
+
+    async def retry(self, request: web.Request) -> web.Response:
+        """Take the last exchange back, and ask its beginning again."""
+        shown, caller = await self._own(request, Action.CHANGE_OWN), request[CALLER]
+        await self._gateway.requests.meet(caller.sender_id, caller.role)
+        person = await self._db.read(people.find, PLATFORM, caller.sender_id)
+        key, asked = shown.key, new_id("ev")
+        place = RetryOrigin(str(key), key.platform, key.account, caller.sender_id, person.id if person else "")
+
+        def again(_row: Any, said: str) -> tuple[str, str]:
+            message = ChatMessage(Role.USER, said)
+            return "request", codec.dump(AgentRequest(RequestKind.RUN, key, caller.sender_id, (message,)))
+
+        retried = await self._db.write(
+            retrying.retry, shown.session.id, place, again, asked=asked, now=self._gateway.clock.now()
+        )
+        if retried.is_busy:
+            raise ApiError(
+                409, "A turn runs in this session. Stop it first.", code="session_busy", kind="conflict_error"
+            )
+        if retried.is_anothers:
+            words = "The last exchange is another person's."
+            raise ApiError(403, words, code="turn_of_another", kind="permission_error")
+        if not retried.text:
+            words = "There is nothing to ask again in this session."
+            raise ApiError(409, words, code="nothing_to_retry", kind="conflict_error")
+        self._gateway.lanes.wake(str(key))
+        return _run(retrying.event_after(asked), shown)
+
+    async def export(self, request: web.Request) -> web.StreamResponse:
+        """The whole session as Markdown, or as one JSON object for each line."""
+        form = request.query.get("format", "markdown")
+        if form not in FORMATS:
+            raise bad_request("format is markdown or jsonl.", code="invalid_value", param="format")
+        shown = await find_session(self._gateway, request, Action.READ_OWN)
+        ending, kind = FORMATS[form]
+        title = one_line(shown.session.title or shown.preview or shown.session.id, 80)
+        plain = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in title).strip("-")
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": f"{kind}; charset=utf-8",
+                "Content-Disposition": f'attachment; filename="{plain or "session"}.{ending}"; '
+                f"filename*=UTF-8''{quote(title, safe='')}.{ending}",
+            }
+        )
+        await response.prepare(request)
+        if form == "markdown":
+            await response.write(f"# {title}\n\n".encode())
+        after = 0
+        while lines := await self._db.read(transcripts.lines, shown.session.id, after=after, limit=LINES):
+            shapes = [line_to_dict(line) for line in lines if line.kind == "message"]
+            written = (orjson.dumps(shape) + b"\n" if form == "jsonl" else _markdown(shape) for shape in shapes)
+            await response.write(b"".join(written) or b"\n")
+            after = lines[-1].seq
+        await response.write_eof()
+        return response
+
+    async def _own(self, request: web.Request, action: Action = Action.TALK) -> SessionSummary:
+        shown = await find_session(self._gateway, request, action)
+        if shown.key.platform != PLATFORM:
+            raise _not_of_api(shown)
+        return shown
+
+
+def _not_of_api(shown: SessionSummary) -> ApiError:
+    message = (
+        f"This session is a chat on {shown.key.platform}: what is said there is said by the people in it. "
+        f"Fork it (POST /api/sessions/{shown.session.id}/fork) and go on with the copy."
+    )
+    return ApiError(409, message, code="session_not_of_api", kind="conflict_error")
+
+
+def _run(event_id: str, shown: SessionSummary) -> web.Response:
+    run = {"object": "run", "run_id": run_id_of(event_id), "status": "queued", "session_id": shown.key.chat}
+    return json_response(run, 202)
+
+
+def _steer(tx: Tx, lane: str, event_id: str, message: InboundMessage, *, now: float) -> str:
+    """Queue a message for the turn that runs; '' if it was, else why not."""
+    turn_id = str(tx.value("SELECT turn_id FROM lanes WHERE key = :lane", lane=lane) or "")
+    if not turn_id:
+        return "idle"
+    is_own, is_below = inbox.standing(tx, PLATFORM, message.sender_id, turn_id)
+    if not is_own or is_below:
+        return "anothers"
+    body = codec.dump(message)
+    row = Incoming(
+        event_id,
+        (f"{PLATFORM}/{event_id}",),
+        lane,
+        PLATFORM,
+        SessionKey.parse(lane).account,
+        "steer",
+        message.sender_id,
+        body,
+        InboxState.QUEUED,
+        ready_at=now,
+    )
+    inbox.accept(tx, [row], now=now)
+    return ""
+
+
+def _last_seq(tx: Tx, lane: str) -> int:
+    return int(tx.value("SELECT COALESCE(MAX(seq), 0) FROM inbox WHERE lane = :lane", lane=lane) or 0)
+
+
+def _markdown(shape: dict[str, Any]) -> bytes:
+    """One line of a transcript. Headings and fences in it stay what people wrote."""
+    content = shape.get("content")
+    if isinstance(content, list):
+        content = "\n\n".join(str(part.get("text", "[picture]")) for part in content if isinstance(part, dict))
+    calls = [str(call["function"]["name"]) for call in shape.get("tool_calls", ())]
+    when = datetime.fromtimestamp(shape["created_at"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    head = f"**{shape.get('role') or 'unreadable'}**, {when}"
+    words = [str(content)] if content else []
+    words += [f"*calls {', '.join(calls)}*"] if calls else []
+    return ("\n\n".join([head, *words]) + "\n\n---\n\n").encode("utf-8", "replace")

@@ -1,0 +1,124 @@
+"""`/api/settings`: every setting with its value and where the value comes from; changed in the files, validated."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from hermes.config import Loaded, explain, known_keys
+from hermes.config.edit import check_value, set_values, unset_value
+from hermes.config.values import Key, Kind
+from hermes.core.errors import ConfigError
+from hermes.core.roles import Action
+from hermes.core.text import storable
+from hermes.servers.api.bodies import decode
+from hermes.servers.api.context import CALLER, ApiParts
+from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.manage.bodies import SettingsChangeBody
+from hermes.servers.api.manage.demand import demand, demand_own_hand
+from hermes.servers.api.parse import read_body
+from hermes.servers.app import json_response
+from hermes.services.gateway import Gateway
+
+MAX_CHANGES = 100
+MAX_VALUE_CHARS = 2000
+TYPES = {
+    Kind.SECRET: "secret",
+    Kind.SECRETS: "secret",
+    Kind.NUMBER: "number",
+    Kind.DURATION: "number",
+    Kind.WHOLE: "whole",
+    Kind.FLAG: "flag",
+    Kind.LIST: "list",
+    Kind.CHOICE: "choice",
+    Kind.URL: "url",
+}
+SECRET_KINDS = (Kind.SECRET, Kind.SECRETS)
+
+
+class SettingRoutes:
+    def __init__(self, parts: ApiParts) -> None:
+        self._gateway = parts.gateway
+        self._one_at_a_time = asyncio.Lock()
+
+    async def listed(self, request: web.Request) -> web.Response:
+        """``?query=``: those whose name, environment name or help holds these words."""
+        demand(request[CALLER], Action.SEE_DETAILS)
+        words = storable(request.query.get("query", "")).casefold()
+        loaded = self._gateway.watch.loaded
+        shown = [
+            setting_to_dict(loaded, name, key)
+            for name, key in known_keys(loaded).items()
+            if not words or words in f"{name} {' '.join(key.env)} {key.help}".casefold()
+        ]
+        return json_response({"object": "list", "data": sorted(shown, key=lambda one: str(one["name"]))})
+
+    async def change(self, request: web.Request) -> web.Response:
+        """``{settings: {name: text or null}}``: all of them are written, or none."""
+        demand_own_hand(request[CALLER], Action.CHANGE_CONFIG)
+        body = decode(await read_body(request), SettingsChangeBody)
+        if not 0 < len(body.settings) <= MAX_CHANGES:
+            raise bad_request(f"settings names 1 to {MAX_CHANGES} settings.", code="invalid_value", param="settings")
+        async with self._one_at_a_time:
+            notes = await write_settings(self._gateway, body.settings)
+        loaded = self._gateway.watch.loaded
+        keys = known_keys(loaded)
+        shown = [setting_to_dict(loaded, name, keys[name]) for name in notes if name in keys]
+        return json_response({"object": "list", "data": [{**one, "note": notes[str(one["name"])]} for one in shown]})
+
+
+async def write_settings(gateway: Gateway, values: dict[str, str | None]) -> dict[str, str]:
+    """Write settings into the files and take them up; return the note of each by its full name.
+
+    ApiError 400 names the setting that is wrong, and then nothing was written. A value may be cleared by None.
+    """
+    loaded = gateway.watch.loaded
+    notes: dict[str, str] = {}
+    for name, value in values.items():
+        try:
+            key = check_value(loaded, name, value)
+        except ConfigError as error:
+            code = "unknown_setting" if "There is no setting" in str(error) else "invalid_setting"
+            raise ApiError(400, str(error), code=code, param=name) from None
+        notes[key] = ""
+    try:
+        changes = await asyncio.to_thread(_write, loaded, values)
+    except ConfigError as error:
+        raise ApiError(400, str(error), code="invalid_setting", param=next(iter(values))) from None
+    except OSError as error:
+        words = f"The settings cannot be written: {error.strerror or error}."
+        raise ApiError(503, words, code="settings_not_written", kind="server_error") from None
+    await gateway.watch.read_again()
+    return {**notes, **changes}
+
+
+def _write(loaded: Loaded, values: dict[str, str | None]) -> dict[str, str]:
+    given = {name: value for name, value in values.items() if value is not None}
+    changes = set_values(loaded, given) if given else []
+    changes += [unset_value(loaded, name) for name, value in values.items() if value is None]
+    return {change.key: change.note for change in changes}
+
+
+def setting_to_dict(loaded: Loaded, name: str, key: Key) -> dict[str, Any]:
+    told = explain(loaded, name)
+    counts = next((each for each in told.stated if not each.note), None)
+    is_secret = key.kind in SECRET_KINDS
+    return {
+        "name": name,
+        "object": "setting",
+        "value": told.value[:MAX_VALUE_CHARS],
+        "written": counts.value[:MAX_VALUE_CHARS] if counts is not None and not is_secret else "",
+        "source": told.winner,
+        "default": told.default[:MAX_VALUE_CHARS],
+        "type": TYPES.get(key.kind, "text"),
+        "choices": list(key.choices) if key.kind is Kind.CHOICE else [],
+        "help": told.help,
+        "env": list(told.env),
+        "is_set": counts is not None,
+        "is_secret": is_secret,
+        "section": name.partition(".")[0] if "." in name else "",
+        "needs_restart": False,
+        "note": "",
+    }
