@@ -17,6 +17,7 @@ from hermes.servers.api.api import LATER
 from hermes.store import outbox
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, Outgoing
+from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start
@@ -114,7 +115,8 @@ async def test_a_dead_letter_is_sent_again(api: Served, telegram: FakeTelegram) 
     assert (await api.post("/api/messages/ob_none/retry", {})).status == 404
 
 
-async def test_usage_is_summed_by_day_model_and_person(api: Served) -> None:
+async def test_usage_is_summed_by_day_model_and_person(api: Served, model: FakeModel) -> None:
+    model.says("Paid for.", cost=0.25)
     ana = await api.new_key("ana", "user")
     await chat(api, "one")
     await chat(api, "two", "other", **ana)
@@ -122,6 +124,7 @@ async def test_usage_is_summed_by_day_model_and_person(api: Served) -> None:
     assert len(everybody["by_day"]) == 7
     assert (everybody["by_day"][-1]["turns"], everybody["by_day"][-1]["messages"]) == (2, 2)
     assert everybody["by_model"][0]["turns"] == 2
+    assert (everybody["by_day"][-1]["cost"], (await api.get("/api/overview")).json["cost_today"]) == (0.25, 0.25)
     assert len(everybody["by_person"]) == 2
     async with api.stranger.get("/api/usage", headers=ana) as answer:
         own = await answer.json()

@@ -27,6 +27,7 @@ class OverviewCounts:
     turns: int
     prompt_tokens: int
     completion_tokens: int
+    cost: float
 
 
 def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id: str = "") -> OverviewCounts:
@@ -52,9 +53,10 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         ending=lane_ending,
         limit=MAX_LATENCIES,
     )
-    turns, prompt, completion = tx.all(
+    turns, prompt, completion, cost = tx.all(
         """
-        SELECT COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0) FROM turns
+        SELECT COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0), COALESCE(SUM(cost), 0)
+        FROM turns
         WHERE created_at >= :since AND (:person = '' OR person_id = :person)
         """,
         lambda *row: row,
@@ -87,6 +89,7 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         turns=int(turns),
         prompt_tokens=int(prompt),
         completion_tokens=int(completion),
+        cost=float(cost),
     )
 
 

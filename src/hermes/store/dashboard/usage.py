@@ -12,15 +12,16 @@ MAX_NAMES = 50
 
 @dataclass(frozen=True, slots=True)
 class UsageSum:
-    """``name`` is of a model or a person; of a bucket of time, its number as text."""
+    """``name`` is of a model or a person, or the number of a bucket of time. ``cost`` is in dollars, 0: not told."""
 
     name: str
     turns: int
     prompt_tokens: int
     completion_tokens: int
+    cost: float
 
 
-_SUMS = "COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0)"
+_SUMS = "COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_tokens), 0), COALESCE(SUM(turns.cost), 0)"
 
 
 def _bucket(tx: Tx, column: str) -> str:
@@ -70,5 +71,20 @@ def by_model(tx: Tx, *, since: float, person_id: str = "") -> list[UsageSum]:
     )
 
 
-def _sum(name: object, *sums: int) -> UsageSum:
-    return UsageSum(str(name or ""), *(int(number) for number in sums))
+def by_person(tx: Tx, *, since: float) -> list[UsageSum]:
+    """Sum everybody's by name, whoever spent most first. Nobody's turns have the name ''."""
+    return tx.all(
+        f"""
+        SELECT COALESCE(MAX(NULLIF(people.name, '')), turns.person_id), {_SUMS}
+        FROM turns LEFT JOIN people ON people.id = turns.person_id
+        WHERE turns.created_at >= :since GROUP BY turns.person_id
+        ORDER BY SUM(prompt_tokens + completion_tokens) DESC, COUNT(*) DESC LIMIT :limit
+        """,  # noqa: S608
+        _sum,
+        since=since,
+        limit=MAX_NAMES,
+    )
+
+
+def _sum(name: object, turns: int, prompt: int, completion: int, cost: float) -> UsageSum:
+    return UsageSum(str(name or ""), int(turns), int(prompt), int(completion), float(cost))

@@ -15,3 +15,6 @@ CREATE TABLE dashboard_codes (
     created_at DOUBLE PRECISION NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL
 );
+
+-- What the turn's calls cost, in dollars, as far as the provider tells it (OpenRouter does); 0: not told.
+ALTER TABLE turns ADD COLUMN cost DOUBLE PRECISION NOT NULL DEFAULT 0;

@@ -112,7 +112,8 @@ def _end_row(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
     tx.run(
         """
         UPDATE turns SET state = :state, reason = :reason, ended_at = :now, model = :model,
-            prompt_tokens = prompt_tokens + :prompt, completion_tokens = completion_tokens + :completion
+            prompt_tokens = prompt_tokens + :prompt, completion_tokens = completion_tokens + :completion,
+            cost = cost + :cost
         WHERE id = :id
         """,
         id=turn.id,
@@ -121,5 +122,6 @@ def _end_row(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
         model=ending.model,
         prompt=ending.usage.prompt_tokens,
         completion=ending.usage.completion_tokens,
+        cost=ending.usage.cost,
         now=now,
     )

@@ -148,8 +148,9 @@ def _count_step(tx: Tx, turn: Turn, step: int, usage: Usage) -> None:
     tx.run(
         """
         UPDATE turns SET steps = :step, prompt_tokens = prompt_tokens + :prompt,
-            completion_tokens = completion_tokens + :completion WHERE id = :id
+            completion_tokens = completion_tokens + :completion, cost = cost + :cost WHERE id = :id
         """,
+        cost=usage.cost,
         step=step,
         prompt=usage.prompt_tokens,
         completion=usage.completion_tokens,

@@ -76,7 +76,7 @@ class OverviewRoutes:
             "latency": {**latency, "count": len(counts.latencies)},
             "tokens_today": {"in": counts.prompt_tokens, "out": counts.completion_tokens},
             "turns_today": counts.turns,
-            "cost_today": None,
+            "cost_today": round(counts.cost, 6) or None,
             "alerts": alerts if sees_details else [],
             "approvals_waiting": counts.approvals_waiting,
             "dead_letters": counts.dead_letters,

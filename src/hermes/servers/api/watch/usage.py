@@ -14,8 +14,8 @@ from hermes.servers.app import json_response
 from hermes.services.commands.usage import midnight
 from hermes.services.time_zone import zone_of
 from hermes.store import people
-from hermes.store import usage as spent
 from hermes.store.dashboard import usage
+from hermes.store.dashboard.usage import UsageSum
 from hermes.store.db import Tx
 
 DAYS = 30
@@ -51,19 +51,19 @@ def _usage(tx: Tx, caller: Caller, since: float, days: int, zone: tzinfo, first:
             day["tokens_in"] += bucket.prompt_tokens
             day["tokens_out"] += bucket.completion_tokens
             day["turns"] += bucket.turns
+            if bucket.cost:
+                day["cost"] = round((day["cost"] or 0.0) + bucket.cost, 6)
     for number, count in usage.messages_by_bucket(tx, since=since, lane_ending=ending):
         if (day := by_day.get(_day(number, zone))) is not None:
             day["messages"] += count
     models = usage.by_model(tx, since=since, person_id=person_id)
-    everybody = spent.by_person(tx, since=since, limit=usage.MAX_NAMES) if caller.sees_all else []
+    everybody = usage.by_person(tx, since=since) if caller.sees_all else []
     return {
         "object": "usage",
         "days": days,
         "by_day": list(by_day.values()),
-        "by_model": [_row("model", one.name, one.turns, one.prompt_tokens, one.completion_tokens) for one in models],
-        "by_person": [
-            _row("person", name, one.turns, one.prompt_tokens, one.completion_tokens) for name, one in everybody
-        ],
+        "by_model": [_row("model", one) for one in models],
+        "by_person": [_row("person", one) for one in everybody],
     }
 
 
@@ -71,5 +71,6 @@ def _day(bucket: int, zone: tzinfo) -> str:
     return datetime.fromtimestamp(bucket * usage.BUCKET_SECONDS, UTC).astimezone(zone).date().isoformat()
 
 
-def _row(kind: str, name: str, turns: int, tokens_in: int, tokens_out: int) -> dict[str, Any]:
-    return {kind: name, "turns": turns, "tokens_in": tokens_in, "tokens_out": tokens_out, "cost": None}
+def _row(kind: str, one: UsageSum) -> dict[str, Any]:
+    tokens = {"tokens_in": one.prompt_tokens, "tokens_out": one.completion_tokens}
+    return {kind: one.name, "turns": one.turns, **tokens, "cost": round(one.cost, 6) or None}

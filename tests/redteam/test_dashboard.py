@@ -1,0 +1,261 @@
+"""Attack the dashboard: keys of every role at every route, stolen and forged cookies, hostile pages, stored text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from hermes.servers.api.api import DASHBOARD_ROUTES, LATER
+from hermes.store.db import Tx
+from tests.fakes.telegram import FakeTelegram
+from tests.integration.api.conftest import Answer
+from tests.integration.api.serving import Served, default_key, served
+from tests.integration.api.test_dashboard import link_code, new_browser, sign_in
+from tests.integration.api.test_dashboard_watch import chat
+from tests.integration.conftest import Start
+
+SECONDS = 60
+SECRET = "the tulips are blue"
+TABLES = ("people", "person_accounts", "grants", "transcript", "inbox", "sessions", "dashboard_sign_ins")
+STREAMS = {"/api/events", "/api/logs/events"}
+BODIES: dict[str, Any] = {
+    "PATCH /api/people/{person_id}": {"role": "owner"},
+    "POST /api/people/{person_id}/links": {"account": "telegram:7"},
+    "PATCH /api/platforms/{name}": {"settings": {"token": "1:evil"}},
+    "POST /api/platforms/{name}/test": {"settings": {"token": "1:evil"}},
+    "POST /api/platforms/{name}/login/answer": {"text": "yes"},
+    "PATCH /api/settings": {"settings": {"approvals.mode": "off"}},
+    "POST /api/sessions/{id}/steer": {"text": "obey"},
+    "POST /api/sessions/{id}/queue": {"text": "obey"},
+}
+OPEN_TO_GUESTS = {
+    "GET /api/overview", "GET /api/usage", "GET /api/grants", "GET /api/events",
+    "GET /api/dashboard/sign-ins", "DELETE /api/dashboard/sign-ins/{sign_in_id}",
+}  # fmt: skip
+"""What a guest may ask for: it answers with the guest's own, or with nothing."""
+OWN_HAND = {
+    "PATCH /api/platforms/{name}", "POST /api/platforms/{name}/test", "POST /api/platforms/{name}/pause",
+    "POST /api/platforms/{name}/resume", "POST /api/platforms/{name}/login", "GET /api/platforms/{name}/login",
+    "DELETE /api/platforms/{name}/login", "POST /api/platforms/{name}/login/answer", "PATCH /api/settings",
+    "PATCH /api/people/{person_id}",
+}  # fmt: skip
+"""What the default key may not do: it stands in a file."""
+
+
+def addresses() -> list[tuple[str, str]]:
+    later = [(method, path) for routes in LATER.values() for method, path, _ in routes]
+    return [*later, *((method, path) for method, path, name in DASHBOARD_ROUTES if name != "sign_in")]
+
+
+@pytest.fixture
+async def api(start: Start) -> AsyncIterator[Served]:
+    async with served(start) as running, asyncio.timeout(SECONDS):
+        yield running
+
+
+async def victim(api: Served, telegram: FakeTelegram) -> dict[str, str]:
+    """Somebody's data of every kind: a chat, a session of the API, a person, a grant, a dead letter."""
+    telegram.user_says(SECRET)
+    await telegram.wait_for(lambda: any(SECRET in sent.text for sent in telegram.sent), 10)
+    await chat(api, SECRET, "work")
+
+    def more(tx: Tx) -> str:
+        tx.run(
+            "INSERT INTO grants (id, person_id, scope, subject, session_id, touches_host, granted_by, granted_at)"
+            " VALUES ('gr_1', 'local', 'always', :subject, '', 0, 'local', 1)",
+            subject=SECRET,
+        )
+        return str(tx.value("SELECT person_id FROM person_accounts WHERE platform = 'telegram' AND user_id = '7'"))
+
+    person = await api.gateway.db.write(more)
+    session = (await api.get("/api/sessions/work")).json["id"]
+    message = (await api.get("/api/messages?direction=in")).json["data"][0]["id"]
+    return {
+        "id": session,
+        "person_id": person,
+        "grant_id": "gr_1",
+        "message_id": message,
+        "name": "telegram",
+        "sign_in_id": "si_none",
+    }
+
+
+async def attack(
+    http: aiohttp.ClientSession, method: str, path: str, known: dict[str, str], headers: dict[str, str]
+) -> Answer:
+    """Ask, and read what a stream says at first."""
+    body = BODIES.get(f"{method} {path}", {} if method != "GET" else None)
+    for name, value in known.items():
+        path = path.replace(f"{{{name}}}", value)
+    async with http.request(method, path, json=body, headers=headers) as answer:
+        if path in STREAMS and answer.status == 200:
+            return Answer(200, dict(answer.headers), await answer.content.readline())
+        return Answer(answer.status, dict(answer.headers), await answer.read())
+
+
+async def state_of(api: Served) -> str:
+    """What an attack could change."""
+
+    def look(tx: Tx) -> str:
+        rows = [
+            tx.all(f"SELECT * FROM {table} ORDER BY 1", lambda *row: row)
+            for table in (
+                "people",
+                "person_accounts",
+                "grants",
+                "transcript",
+                "inbox",
+                "sessions",
+                "dashboard_sign_ins",
+            )
+        ]
+        return repr([[each[:3] for each in table] for table in rows])
+
+    config = api.gateway.config
+    telegram = config.account("telegram")
+    return f"{await api.gateway.db.read(look)} {config.approvals.mode} {telegram.enabled if telegram else ''}"
+
+
+async def test_no_key_no_cookie_no_answer(api: Served, telegram: FakeTelegram) -> None:
+    known = await victim(api, telegram)
+    before = await state_of(api)
+    forged = {"Cookie": f"hermes_dashboard_{api.server.port}=forged; hermes_dashboard=forged"}
+    for headers in ({}, {"Authorization": "Bearer hk_wrong"}, forged):
+        for method, path in addresses():
+            answer = await attack(api.stranger, method, path, known, headers)
+            assert answer.status in (401, 403, 429), f"{method} {path}: {answer.status}"
+            assert SECRET not in answer.body.decode()
+    assert await state_of(api) == before
+
+
+@pytest.mark.parametrize("role", ["guest", "user"])
+async def test_a_key_of_a_lower_role_sees_and_changes_nothing_of_others(
+    api: Served, telegram: FakeTelegram, role: str
+) -> None:
+    known = await victim(api, telegram)
+    key = await api.new_key("mallory", role)
+    before = await state_of(api)
+    for method, path in addresses():
+        answer = await attack(api.stranger, method, path, known, key)
+        told = answer.body.decode()
+        assert SECRET not in told, f"{method} {path}"
+        assert telegram.token not in told
+        if f"{method} {path}" in OPEN_TO_GUESTS:
+            assert answer.status in (200, 404), f"{method} {path}: {answer.status} {told}"
+        else:
+            assert answer.status in (401, 403, 404), f"{method} {path}: {answer.status} {told}"
+    assert await state_of(api) == before
+
+
+async def test_the_key_in_the_file_changes_neither_settings_nor_platforms(api: Served, telegram: FakeTelegram) -> None:
+    known = await victim(api, telegram)
+    for method, path in addresses():
+        if f"{method} {path}" in OWN_HAND:
+            answer = await attack(api.http, method, path, known, {})
+            assert (answer.status, answer.error["code"]) == (403, "key_in_a_file"), f"{method} {path}"
+    assert api.gateway.config.approvals.mode != "off"
+
+
+async def test_no_secret_stands_in_any_answer_to_the_owner(api: Served, telegram: FakeTelegram) -> None:
+    known = await victim(api, telegram)
+    owner = await api.new_key("desk", "owner")
+    secrets = [telegram.token, "sk-test-0123456789", default_key(api.gateway).reveal(), owner["Authorization"][7:]]
+    for method, path in addresses():
+        if method == "GET":
+            told = (await attack(api.stranger, method, path, known, owner)).body.decode()
+            assert not [secret for secret in secrets if secret in told], path
+
+
+async def test_a_hostile_page_reads_and_does_nothing_with_the_cookie_of_its_visitor(
+    api: Served, telegram: FakeTelegram
+) -> None:
+    known = await victim(api, telegram)
+    browser = new_browser(api)
+    await sign_in(api, browser)
+    before = await state_of(api)
+    hostile: list[dict[str, str]] = [
+        {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": f"http://127.0.0.1:{api.server.port + 1}", "Sec-Fetch-Site": "same-site"},
+        {"Origin": f"https://127.0.0.1.evil.example:{api.server.port}"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},  # an image or a form: no Origin for GET
+        {"Host": f"evil.example:{api.server.port}", "Origin": f"http://evil.example:{api.server.port}"},
+    ]
+    for headers in hostile:
+        for method, path in addresses():
+            answer = await attack(browser.http, method, path, known, headers)
+            assert answer.status in (401, 403), f"{method} {path} {headers}: {answer.status}"
+            assert "Host" in headers or "Access-Control-Allow-Origin" not in answer.headers
+            assert SECRET not in answer.body.decode()
+    for csrf in ("", "0" * 64, browser.session["id"]):  # our own origin, without the token
+        for method, path in addresses():
+            if method != "GET":
+                headers = {"Origin": api.url, **({"X-Hermes-CSRF": csrf} if csrf else {})}
+                assert (await attack(browser.http, method, path, known, headers)).status == 403
+    assert await state_of(api) == before
+    await browser.http.close()
+
+
+async def test_a_code_counts_once_though_many_show_it_at_the_same_time(api: Served) -> None:
+    code = await link_code(api)
+    browsers = [new_browser(api) for _ in range(10)]
+    statuses = [answer.status for answer in await asyncio.gather(*(sign_in(api, one, code=code) for one in browsers))]
+    assert statuses.count(200) == 1
+    assert set(statuses) <= {200, 401, 429}
+    await asyncio.gather(*(one.http.close() for one in browsers))
+
+
+async def test_neither_code_nor_cookie_nor_key_reaches_the_log(api: Served, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    code, browser = await link_code(api), new_browser(api)
+    await sign_in(api, browser, code=code)
+    key = default_key(api.gateway).reveal()
+    await sign_in(api, new := new_browser(api), key=key)
+    await browser.ask("GET", "/api/overview")
+    cookies = [cookie.value for cookie in browser.http.cookie_jar]
+    assert cookies
+    told = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "Dashboard signed in" in told
+    assert not [secret for secret in (code, key, *cookies, browser.session["csrf"]) if secret in told]
+    for one in (browser, new):
+        await one.http.close()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 7}', b'{"code": ""}', b'{"code": "a", "key": "b"}',
+                                  b'{"key": "\\ud800"}', json.dumps({"code": "x" * 10_000}).encode()])  # fmt: skip
+async def test_a_sign_in_that_makes_no_sense_is_refused(api: Served, body: bytes) -> None:
+    async with api.stranger.post("/api/dashboard/sign-in", data=body) as answer:
+        assert answer.status in (400, 401), await answer.text()
+        assert "Set-Cookie" not in answer.headers
+
+
+async def test_a_cookie_that_is_no_text_is_no_cookie(api: Served) -> None:
+    for value in ("a" * 5000, "\xff", "%00", '"quoted"', "=", "; ;"):
+        headers = {"Cookie": f"hermes_dashboard_{api.server.port}={value}"}
+        async with api.stranger.get("/api/dashboard/session", headers=headers) as answer:
+            assert answer.status in (400, 401)
+
+
+async def test_what_strangers_wrote_comes_out_as_json_and_never_as_a_page(api: Served, telegram: FakeTelegram) -> None:
+    evil = "<script>alert(1)</script>\u202e<img src=x onerror=alert(1)>"
+    telegram.user_says(evil)
+    await telegram.wait_for(lambda: bool(telegram.sent), 10)
+    browser = new_browser(api)
+    await sign_in(api, browser)
+    listed = await browser.ask("GET", "/api/messages")
+    assert listed.headers["Content-Type"] == "application/json"
+    assert listed.headers["X-Content-Type-Options"] == "nosniff"
+    sessions = (await browser.ask("GET", "/api/sessions?platform=telegram")).json["data"]
+    export = await browser.ask("GET", f"/api/sessions/{sessions[0]['id']}/export")
+    assert export.headers["Content-Type"].startswith("text/markdown")
+    assert export.headers["Content-Disposition"].startswith("attachment")
+    assert "\r" not in export.headers["Content-Disposition"]
+    assert orjson.loads(listed.body)
+    await browser.http.close()
