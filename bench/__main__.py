@@ -17,6 +17,7 @@ from bench import figures
 from bench.measures import (
     api,
     approvals,
+    dashboard,
     floor,
     hello,
     idle,
@@ -63,6 +64,7 @@ MEASURES: dict[str, Measure] = {
     "retention": retention.measure,
     "postgres": postgres.measure,
     "nodes": nodes.measure,
+    "dashboard": dashboard.measure,
     "soak": soak.measure,
 }
 

@@ -117,10 +117,13 @@ class SessionSearch:
             at, last = await self._run(search_index.mark) - OVERLAP_SECONDS, ""
             while True:
                 batch = await self._db.read(_used_since, at, last)
+                have = await self._run(search_index.progress, [session.id for session in batch])
                 for session in batch:
+                    if have[session.id] >= session.seq:
+                        continue
                     if self._clock.monotonic() > deadline:
                         return False
-                    await self._index(session)
+                    await self._index(session, have[session.id])
                 if len(batch) < BITE_SESSIONS:
                     if batch:
                         await self._run(search_index.set_mark, batch[-1].updated_at)
@@ -128,8 +131,7 @@ class SessionSearch:
                 at, last = batch[-1].updated_at, batch[-1].id
                 await self._run(search_index.set_mark, at)
 
-    async def _index(self, session: Session) -> None:
-        have = await self._run(search_index.indexed_up_to, session.id)
+    async def _index(self, session: Session, have: int) -> None:
         while have < session.seq:
             lines, up_to = await self._db.read(_lines_to_index, session.id, have)
             if up_to == have:

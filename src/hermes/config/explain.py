@@ -49,7 +49,11 @@ class Explanation:
 
 def explain(loaded: Loaded, key: str) -> Explanation:
     """Tell where the value of a dotted key or environment name came from. ConfigError names the nearest known key."""
-    found = find_key(loaded, key)
+    return explain_key(loaded, find_key(loaded, key))
+
+
+def explain_key(loaded: Loaded, found: Key) -> Explanation:
+    """The same for a key that is at hand: finding one by its name looks through all of them."""
     resolved = loaded.sources.get(found.path)
     value, winner = _effective(loaded, found, resolved)
     entries = resolved.entries if resolved else ()

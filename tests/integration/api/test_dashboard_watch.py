@@ -12,11 +12,16 @@ import aiohttp
 import orjson
 import pytest
 
+from hermes.core.roles import PersonRole
 from hermes.hosting import log_format, paths
 from hermes.servers.api.api import LATER
-from hermes.store import outbox
+from hermes.servers.api.context import ApiParts, Caller
+from hermes.servers.api.watch.events import MAX_REMEMBERED, MAX_WAITING, EventHub, Listener
+from hermes.store import inbox, outbox
 from hermes.store.db import Tx
+from hermes.store.inbox import InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
+from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.serving import Served, served
@@ -207,3 +212,37 @@ async def test_a_revoked_key_hears_nothing_more(
 
 def test_every_family_of_the_dashboard_is_imported_by_its_first_request() -> None:
     assert all(module.startswith(("watch.", "manage.")) for module, _ in LATER)
+
+
+async def test_eight_hours_of_listening_leave_nothing_behind(start: Start) -> None:
+    """28,800 seconds at one look each ten: messages come, pages come and go, and nothing is kept of them."""
+    clock = FakeClock()
+    async with served(start, clock=clock) as api, asyncio.timeout(SECONDS * 3):
+        hub = EventHub(ApiParts(api.gateway))
+        owner = Caller("desk", PersonRole.OWNER)
+        resting, slow = Listener(owner, "-"), Listener(owner, "-")
+        await hub.attach(resting)
+        await hub.attach(slow)
+        tasks = len(asyncio.all_tasks())
+        sizes = []
+        for number in range(2880):
+            clock.advance(10)
+            if number % 10 == 0:
+                await api.gateway.db.write(_arrive, f"ev_{number}", now=clock.now())
+            guest = Listener(owner, "-")
+            await hub.attach(guest)
+            await hub.look()
+            hub.detach(guest)
+            resting.waiting.clear()  # it reads all; the slow one reads nothing
+            sizes.append(hub.kept)
+        assert hub.listeners == {resting, slow}
+        assert max(sizes[200:]) <= max(sizes[:200]) + MAX_REMEMBERED
+        assert len(slow.waiting) <= MAX_WAITING
+        assert len(asyncio.all_tasks()) <= tasks + 1
+        await hub.end()
+
+
+def _arrive(tx: Tx, event_id: str, *, now: float) -> None:
+    key = "agent:main:telegram:dm:7"
+    row = Incoming(event_id, (event_id,), key, "telegram", "main", "message", "7", "{}", InboxState.REFUSED, now)
+    inbox.accept(tx, [row], now=now)

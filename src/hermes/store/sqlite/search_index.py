@@ -109,6 +109,11 @@ def indexed_up_to(db: sqlite3.Connection, session_id: str) -> int:
     return int(found[0]) if found else 0
 
 
+def progress(db: sqlite3.Connection, session_ids: Sequence[str]) -> dict[str, int]:
+    """Tell how far each of these sessions is indexed; one that is not there has nothing indexed."""
+    return {session_id: indexed_up_to(db, session_id) for session_id in session_ids}
+
+
 def add(db: sqlite3.Connection, session_id: str, lines: Iterable[IndexedLine], *, up_to: int) -> None:
     """Add lines of a session and note how far it is indexed, together. Lines noted before are not added again."""
     db.execute("BEGIN IMMEDIATE")

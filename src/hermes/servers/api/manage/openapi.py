@@ -70,7 +70,10 @@ ANSWERS: dict[str, Schema] = {
     "PersonUsage": shape("person tokens_in:whole tokens_out:whole cost:number? turns:whole"),
     "UsageReport": shape("object=usage days:whole by_day:UsageDay[] by_model:ModelUsage[] by_person:PersonUsage[]"),
     "PersonAccount": shape("platform user_id name"),
-    "Person": shape("id object=person name role language accounts:PersonAccount[] may_change:flag"),
+    "Person": shape(
+        "id object=person name role language accounts:PersonAccount[] may_change:flag", "created_at:number"
+    ),
+    "PersonPage": shape("object=list data:Person[] has_more:flag next_before:text?"),
     "Grant": shape(
         "id object=grant person_id person scope subject session_id touches_host:whole granted_by granted_at:number"
         " reason by",
@@ -135,7 +138,8 @@ ROUTES = [
           (_LEVEL, _QUERY, _LIMIT)),
     route("GET /api/logs/events", "The lines that follow", "Event", (400,), None, (_LEVEL, _QUERY),
           says="One event for each line.", types=(STREAM_TYPE,)),
-    route("GET /api/people", "Everybody the agent knows", "[Person]"),
+    route("GET /api/people", "Everybody the agent knows, the newest first", "PersonPage", (400,), None,
+          (_QUERY, _LIMIT, _BEFORE)),
     route("PATCH /api/people/{person_id}", "Give a person a role", "Person", (409,), bodies.PersonChangeBody,
           example={"role": "user"}),
     route("POST /api/people/{person_id}/links", "Link another account to a person", "Person", (409,), bodies.LinkBody,

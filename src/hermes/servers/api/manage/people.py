@@ -17,13 +17,13 @@ from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.manage.bodies import LinkBody, PersonChangeBody
 from hermes.servers.api.manage.demand import KEY_IN_A_FILE, demand
 from hermes.servers.api.parse import read_body
+from hermes.servers.api.watch.paging import LARGEST_PAGE, PAGE, page_of, place_of, whole_number
 from hermes.servers.app import json_response
 from hermes.store import grants, people
 from hermes.store.api import api_keys
+from hermes.store.dashboard import people as pages
 from hermes.store.db import Tx
 from hermes.store.people import Account, Person
-
-MAX_LISTED = 1000
 
 
 class PeopleRoutes:
@@ -32,10 +32,13 @@ class PeopleRoutes:
         self._db = parts.gateway.db
 
     async def listed(self, request: web.Request) -> web.Response:
+        """``?query=&limit=&before=``: everybody, the newest first."""
         caller = request[CALLER]
         demand(caller, Action.MANAGE_PEOPLE)
-        found = await self._db.read(_everybody, caller)
-        return json_response({"object": "list", "data": found[:MAX_LISTED], "has_more": len(found) > MAX_LISTED})
+        words = storable(request.query.get("query", "")).casefold()
+        limit = whole_number(request, "limit", PAGE, most=LARGEST_PAGE)
+        found = await self._db.read(_page, caller, words, place_of(request), limit + 1)
+        return json_response(page_of(found, limit, lambda one: (one["created_at"], one["id"])))
 
     async def change(self, request: web.Request) -> web.Response:
         """``{role}``. Nobody gives or takes a role above their own."""
@@ -109,12 +112,15 @@ def _check_rank(caller: Caller, person: Person, role: PersonRole) -> None:
         raise ApiError(403, KEY_IN_A_FILE, code="key_in_a_file", kind="permission_error")
 
 
-def _everybody(tx: Tx, caller: Caller) -> list[dict[str, Any]]:
-    accounts: dict[str, list[Account]] = {}
-    for account in people.accounts(tx):
-        accounts.setdefault(account.person_id, []).append(account)
+def _page(tx: Tx, caller: Caller, words: str, before: tuple[float, str], limit: int) -> list[dict[str, Any]]:
     names = {key.id: key.name for key in api_keys.listed(tx)}
-    return [_person_to_dict(person, accounts.get(person.id, []), names, caller) for person in people.listed(tx)]
+    return [
+        {
+            **_person_to_dict(each.person, people.accounts(tx, each.person.id), names, caller),
+            "created_at": each.created_at,
+        }
+        for each in pages.page(tx, words, before=before, limit=limit)
+    ]
 
 
 def _one(tx: Tx, person_id: str, caller: Caller) -> dict[str, Any]:

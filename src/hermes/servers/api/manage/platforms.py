@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.config import explain
+from hermes.config.explain import explain_key
 from hermes.config.values import looks_unfilled
 from hermes.core.keys import LOCAL, MAIN, AccountKey
 from hermes.core.manifest import Manifest, Setting, SettingKind
@@ -76,7 +76,8 @@ class PlatformRoutes:
         }
 
     def _setting(self, manifest: Manifest, setting: Setting) -> dict[str, Any]:
-        told = explain(self._gateway.watch.loaded, f"platforms.{manifest.id}.{setting.key}")
+        loaded = self._gateway.watch.loaded
+        told = explain_key(loaded, loaded.schema.keys["platforms", manifest.id, setting.key])
         return {
             "name": setting.key,
             "label": setting.label or setting.key,

@@ -7,8 +7,9 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.config import Loaded, explain, known_keys
+from hermes.config import Loaded, known_keys
 from hermes.config.edit import check_value, set_values, unset_value
+from hermes.config.explain import explain_key
 from hermes.config.values import Key, Kind
 from hermes.core.errors import ConfigError
 from hermes.core.roles import Action
@@ -102,7 +103,7 @@ def _write(loaded: Loaded, values: dict[str, str | None]) -> dict[str, str]:
 
 
 def setting_to_dict(loaded: Loaded, name: str, key: Key) -> dict[str, Any]:
-    told = explain(loaded, name)
+    told = explain_key(loaded, key)
     counts = next((each for each in told.stated if not each.note), None)
     is_secret = key.kind in SECRET_KINDS
     return {
