@@ -234,7 +234,7 @@ async def test_eight_hours_of_listening_leave_nothing_behind(start: Start) -> No
             await hub.look()
             hub.detach(guest)
             resting.waiting.clear()  # it reads all; the slow one reads nothing
-            sizes.append(hub.kept)
+            sizes.append(hub.size)
         assert hub.listeners == {resting, slow}
         assert max(sizes[200:]) <= max(sizes[:200]) + MAX_REMEMBERED
         assert len(slow.waiting) <= MAX_WAITING

@@ -146,7 +146,7 @@ class EventHub:
         return [event for event in self._remembered if event.number > after]
 
     @property
-    def kept(self) -> int:
+    def size(self) -> int:
         """Count what is kept of rows and events: it must not grow with time."""
         return len(self._remembered) + len(self._known or ()) + sum(len(each.waiting) for each in self.listeners)
 
