@@ -49,8 +49,8 @@ WORKERS = max(4, os.cpu_count() or 1)
 UNIT = Suite("unit tests", ("tests/unit",), WORKERS)
 SECOND = Suite("unit, contract, integration", ("tests/integration", "tests/contract", "tests/unit"), WORKERS)
 BESIDE = Suite(
-    "unit, contract, integration, redteam, e2e, clients",
-    ("tests/e2e", "tests/clients", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
+    "unit, contract, integration, redteam, e2e, clients, browser",
+    ("tests/e2e", "tests/clients", "tests/browser", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
     WORKERS,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))

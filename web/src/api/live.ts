@@ -12,7 +12,7 @@ export interface LiveEvent {
 const SILENCE_MILLISECONDS = 45_000; // the gateway writes a comment every 15 s
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 10_000;
-const SLEEP_AFTER_MILLISECONDS = 5 * 60_000; // a hidden window gives its connection back: a browser has six per host
+const SLEEP_AFTER_MILLISECONDS = 60_000; // a hidden window gives its connection back: a browser has six per host
 
 export const connection = signal<Connection>("connecting");
 /** When the connection was lost, to say for how long. */
@@ -109,16 +109,18 @@ export function reconnectNow(): void {
   wake?.();
 }
 
+function sleep(): void {
+  connection.value = "asleep";
+  stop?.abort();
+}
+
 let sleepTimer: ReturnType<typeof setTimeout> | undefined;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(sleepTimer);
-  if (document.hidden) {
-    sleepTimer = setTimeout(() => {
-      connection.value = "asleep";
-      stop?.abort();
-    }, SLEEP_AFTER_MILLISECONDS);
-  } else {
-    wake?.();
-  }
+  if (document.hidden) sleepTimer = setTimeout(sleep, SLEEP_AFTER_MILLISECONDS);
+  else wake?.();
 });
+// A page that was left may stay in the browser's memory, with its connections.
+addEventListener("pagehide", sleep);
+addEventListener("pageshow", () => wake?.());
 addEventListener("online", () => wake?.());

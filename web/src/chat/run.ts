@@ -97,13 +97,16 @@ export class RunFollower {
   private lastId = "";
   private frame = 0;
 
-  constructor(private readonly onState: (state: RunState) => void) {}
+  constructor(private readonly onState: (state: RunState) => void) {
+    addEventListener("pagehide", this.leave); // a page that was left may stay in the browser's memory, with its connections
+  }
 
   /** Stop listening. The run itself goes on. */
-  leave(): void {
+  readonly leave = (): void => {
+    removeEventListener("pagehide", this.leave);
     this.stop.abort();
     cancelAnimationFrame(this.frame);
-  }
+  };
 
   private received(event: ServerEvent): void {
     this.lastId = event.id || this.lastId;
@@ -175,6 +178,7 @@ export class RunFollower {
       await new Promise((resolve) => setTimeout(resolve, delay));
       delay = Math.min(delay * 2, LONGEST_DELAY);
     }
+    removeEventListener("pagehide", this.leave);
     if (!this.stop.signal.aborted) this.onState(this.state);
   }
 }

@@ -62,7 +62,7 @@ export const en = {
   signInCommand: "This command opens the dashboard. Its link works once, for five minutes.",
   signInKey: "From elsewhere",
   apiKey: "API key",
-  apiKeyHelp: "A named key: “hermes keys create NAME” makes one. You see what its role may see.",
+  apiKeyHelp: "A named key: “hermes api-key create NAME” makes one. You see what its role may see.",
 
   // Chat
   newChat: "New chat",
@@ -167,6 +167,16 @@ export const en = {
   state_completed: "completed",
   state_cancelled: "stopped",
   state_waiting_approval: "waits for approval",
+  state_allowed: "allowed",
+  state_taken: "in work",
+  state_new: "new",
+  state_proposed: "proposed",
+  state_started: "started",
+  state_elsewhere: "on another node",
+  state_silent: "silent",
+  state_broken: "broken",
+  state_parked: "parked",
+  state_retrying: "trying again",
   state_alive: "alive",
   state_gone: "gone",
 
@@ -349,6 +359,7 @@ export const en = {
   testCall: "Test call",
   answeredIn: "Answered in {time}",
   keyMissing: "no key",
+  notRunning: "not found here",
   ready: "ready",
   local: "on this machine",
   routes: "Names for clients",

@@ -63,7 +63,7 @@ export const zh: Texts = {
   signInCommand: "运行这条命令即可打开控制台。链接只能使用一次，五分钟内有效。",
   signInKey: "从其他地方",
   apiKey: "API 密钥",
-  apiKeyHelp: "命名密钥：用“hermes keys create NAME”创建。你能看到的内容取决于密钥的角色。",
+  apiKeyHelp: "命名密钥：用“hermes api-key create NAME”创建。你能看到的内容取决于密钥的角色。",
 
   // Chat
   newChat: "新对话",
@@ -168,6 +168,16 @@ export const zh: Texts = {
   state_completed: "完成",
   state_cancelled: "已停止",
   state_waiting_approval: "等待批准",
+  state_allowed: "已允许",
+  state_taken: "处理中",
+  state_new: "新",
+  state_proposed: "已提出",
+  state_started: "已开始",
+  state_elsewhere: "在其他节点",
+  state_silent: "无响应",
+  state_broken: "故障",
+  state_parked: "暂存",
+  state_retrying: "重试中",
   state_alive: "在线",
   state_gone: "离线",
 
@@ -350,6 +360,7 @@ export const zh: Texts = {
   testCall: "测试调用",
   answeredIn: "{time} 内应答",
   keyMissing: "缺少密钥",
+  notRunning: "本机未找到",
   ready: "就绪",
   local: "本机",
   routes: "客户端可用的名称",

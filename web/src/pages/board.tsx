@@ -135,9 +135,9 @@ export default function Board() {
                 return (
                   <section key={column} class={`column ${isTarget ? "target" : ""} ${list.length ? "" : "is-empty"}`} data-column={column} aria-label={`${columnName(column)}, ${count}`}>
                     <h2>{columnName(column)} <span class="faint">{formatCount(count)}</span></h2>
-                    <ul>
+                    <div class="cards">
                       {list.map((task) => (
-                        <li
+                        <div
                           key={task.id} class={`task ${dragging?.id === task.id ? "lifted" : ""} ${isTarget && dragging?.place?.before === task.id ? "before" : ""}`}
                           data-card={task.id} tabIndex={0} role="group" aria-roledescription={t("taskTitle")} aria-label={`#${task.id} ${oneLine(task.title, 100)}`}
                           onPointerDown={(event) => start(event, task.id)} onKeyDown={(event) => onKey(event, task)}
@@ -150,9 +150,9 @@ export default function Board() {
                             {task.priority > 0 && <span class="chip">{t("priority")} {task.priority}</span>}
                           </div>
                           {task.reason && <p class="faint clip" dir="auto">{oneLine(task.reason, 140)}</p>}
-                        </li>
+                        </div>
                       ))}
-                    </ul>
+                    </div>
                     {count > list.length && <p class="faint pad">{t("moreTasks", { n: formatCount(count - list.length) })}</p>}
                   </section>
                 );

@@ -113,10 +113,11 @@ export default function Chat() {
   const session = conversation?.session;
   const isRunning = (run !== null && !ENDED.includes(run.status)) || (run === null && session?.is_busy === true);
   const asked = useLive(
-    (signal) => id ? api.get<List<Approval>>("/api/approvals", { session_id: session?.id ?? id }, signal) : Promise.resolve({ data: [] }),
-    ["approval"], [id, session?.id],
+    (signal) => id ? api.get<List<Approval>>("/api/approvals", {}, signal) : Promise.resolve({ data: [] }),
+    ["approval"], [id],
   );
-  const questions = [...new Set([...(run?.approvals ?? []), ...(asked.data?.data ?? []).map((one) => one.id)])];
+  const here = (asked.data?.data ?? []).filter((one) => session && one.session_key === session.key);
+  const questions = [...new Set([...(run?.approvals ?? []), ...here.map((one) => one.id)])];
 
   const leaveRun = useCallback(() => {
     follower.current?.leave();

@@ -49,8 +49,11 @@ function useLog(level: string, query: string): { lines: LogLine[]; error: Error 
     }
     setLines([]);
     void follow();
+    const pause = () => stop.abort(); // a page that was left may stay in the browser's memory, with its connections
+    addEventListener("pagehide", pause);
     return () => {
       isGone = true;
+      removeEventListener("pagehide", pause);
       clearTimeout(timer);
       stop.abort();
     };

@@ -83,7 +83,7 @@ export default function ModelsPage() {
                       <tr key={one.name}>
                         <td><strong>{visible(one.label || one.name)}</strong> {one.is_local && <span class="chip">{t("local")}</span>}<div class="faint">{oneLine(one.base_url, 80)}</div></td>
                         <td><code>{visible(one.default_model ?? "")}</code></td>
-                        <td>{one.is_current ? <span class="state good">{t("current")}</span> : one.is_ready ? <span class="state">{t("ready")}</span> : <span class="faint">{oneLine(one.key_hint, 80) || t("keyMissing")}</span>}<TestResult result={tested[one.name]} /></td>
+                        <td>{one.is_current ? <span class="state good">{t("current")}</span> : one.is_ready ? <span class="state">{t("ready")}</span> : <span class="faint">{oneLine(one.key_hint, 80) || t(one.is_local ? "notRunning" : "keyMissing")}</span>}<TestResult result={tested[one.name]} /></td>
                         <td>{mayChange && one.is_ready && (
                           <div class="row nowrap">
                             <Button disabled={isBusy} onClick={() => void test(one.name, { provider: one.name })}>{testing === one.name ? t("testing") : t("testCall")}</Button>

@@ -11,8 +11,7 @@ function Figure({ name, value, note, to }: { name: string; value: string; note?:
   return (
     <div class="figure">
       <dt>{name}</dt>
-      <dd>{to ? <a href={to}>{value}</a> : value}</dd>
-      {note && <small>{note}</small>}
+      <dd>{to ? <a href={to}>{value}</a> : value}{note && <small>{note}</small>}</dd>
     </div>
   );
 }

@@ -51,7 +51,8 @@ export default function Settings() {
 }
 
 function Row({ setting, mayChange, onSaved }: { setting: SettingRow; mayChange: boolean; onSaved: () => void }) {
-  const now = setting.is_secret ? "" : asText(setting.value);
+  const now = setting.is_set && !setting.is_secret ? (setting.written ?? "") : ""; // what was not set shows its value in grey
+  const inForce = now || asText(setting.value);
   const [text, setText] = useState<string | null>(null);
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -82,13 +83,13 @@ function Row({ setting, mayChange, onSaved }: { setting: SettingRow; mayChange: 
         <div class="row nowrap">
           {setting.type === "flag"
             ? (
-              <select {...shared} class="select" value={shown === "true" || shown === "True" ? "true" : "false"} onChange={(event) => void save(event.currentTarget.value)}>
+              <select {...shared} class="select" value={/^(true|yes|on|1)$/i.test(inForce) ? "true" : "false"} onChange={(event) => void save(event.currentTarget.value)}>
                 <option value="true">{t("yes")}</option><option value="false">{t("no")}</option>
               </select>
             )
             : setting.type === "choice" && setting.choices?.length
-              ? <select {...shared} class="select" value={shown} onChange={(event) => void save(event.currentTarget.value)}>{[...new Set([...setting.choices, shown])].map((one) => <option key={one} value={one}>{one || t("notSet")}</option>)}</select>
-              : <input {...shared} type={setting.is_secret ? "password" : "text"} autocomplete="off" spellcheck={false} dir="auto" value={shown} placeholder={setting.is_secret && setting.is_set ? t("kept") : t("notSet")} onInput={(event) => setText(event.currentTarget.value)} />}
+              ? <select {...shared} class="select" value={inForce} onChange={(event) => void save(event.currentTarget.value)}>{[...new Set([...setting.choices, inForce])].map((one) => <option key={one} value={one}>{one || t("notSet")}</option>)}</select>
+              : <input {...shared} type={setting.is_secret ? "password" : "text"} autocomplete="off" spellcheck={false} dir="auto" value={shown} placeholder={setting.is_secret ? (setting.is_set ? t("kept") : t("notSet")) : asText(setting.value)} onInput={(event) => setText(event.currentTarget.value)} />}
           {text !== null && text !== now && <Button kind="primary" type="submit" disabled={isBusy}>{t("save")}</Button>}
         </div>
         {problem && <p class="bad-text" role="alert" dir="auto">{problem}</p>}

@@ -32,8 +32,8 @@ function Chart({ rows }: { rows: UsageRow[] }) {
           ],
           series: [
             { value: (_, at) => (at ? new Date(at * 1000).toLocaleDateString(document.documentElement.lang, { timeZone: "UTC" }) : ""), label: t("day") },
-            { label: t("tokensIn"), paths: bars, fill: color("--accent"), stroke: color("--accent"), points: { show: false }, value: (_, __, ___, at) => (at === null ? "" : formatCount(rows[at as number]?.tokens_in ?? 0)) },
-            { label: t("tokensOut"), paths: bars, fill: color("--wait"), stroke: color("--wait"), points: { show: false }, value: (_, value) => (value === null ? "" : formatCount(value)) },
+            { label: t("tokensIn"), paths: bars, fill: color("--accent"), stroke: color("--accent"), width: 0, points: { show: false }, value: (_, __, ___, at) => (at === null ? "" : formatCount(rows[at as number]?.tokens_in ?? 0)) },
+            { label: t("tokensOut"), paths: bars, fill: color("--wait"), stroke: color("--wait"), width: 0, points: { show: false }, value: (_, value) => (value === null ? "" : formatCount(value)) },
           ],
         },
         // Input stands on output: the column is as high as both.
