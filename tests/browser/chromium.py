@@ -243,10 +243,14 @@ class Page:
     async def _middle(self, selector: str) -> tuple[float, float]:
         place = f"document.querySelector({json.dumps(selector)})"
         await self.wait(f"!!{place}")
-        box = await self.run(
+        look = (
             f"(() => {{ const element = {place}; element.scrollIntoView({{block: 'nearest', inline: 'nearest'}}); "
             "const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()"
         )
+        box, before = await self.run(look), None
+        while box != before:  # a drawer that slides in is clicked when it stands still
+            await asyncio.sleep(0.03)
+            box, before = await self.run(look), box
         return box[0], box[1]
 
     async def click(self, selector: str) -> None:

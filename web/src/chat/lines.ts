@@ -9,6 +9,7 @@ export interface ToolView {
   result: string | null;
   outcome: string;
   at: number;
+  turn: string;
 }
 export interface TextView {
   kind: "user" | "agent" | "note";
@@ -17,6 +18,7 @@ export interface TextView {
   pictures: Picture[];
   seq: number;
   at: number;
+  turn: string;
 }
 export interface Picture {
   /** What the page may show by itself (data:, blob:), or '' where the gateway keeps the bytes. */
@@ -50,17 +52,17 @@ export function toViews(lines: readonly SessionLine[]): View[] {
         call.result = text;
         call.outcome = "ok";
       } else {
-        views.push({ kind: "tool", key: `t${line.seq}`, name: line.name ?? "", arguments: "", result: text, outcome: "ok", at: line.created_at });
+        views.push({ kind: "tool", key: `t${line.seq}`, name: line.name ?? "", arguments: "", result: text, outcome: "ok", at: line.created_at, turn: line.turn_id ?? "" });
       }
       continue;
     }
     if (text || pictures.length) {
       const kind = line.role === "user" ? "user" : line.role === "assistant" ? "agent" : "note";
-      views.push({ kind, key: `m${line.seq}`, text, pictures, seq: line.seq, at: line.created_at });
+      views.push({ kind, key: `m${line.seq}`, text, pictures, seq: line.seq, at: line.created_at, turn: line.turn_id ?? "" });
     }
     for (const call of line.tool_calls ?? []) {
       const view: ToolView = {
-        kind: "tool", key: `c${line.seq}-${call.id}`, name: call.function.name, arguments: call.function.arguments, result: null, outcome: "", at: line.created_at,
+        kind: "tool", key: `c${line.seq}-${call.id}`, name: call.function.name, arguments: call.function.arguments, result: null, outcome: "", at: line.created_at, turn: line.turn_id ?? "",
       };
       calls.set(call.id, view);
       views.push(view);

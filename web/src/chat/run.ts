@@ -8,6 +8,7 @@ const LONGEST_DELAY = 5000;
 
 export interface RunState {
   runId: string;
+  turnId: string;
   status: "starting" | "queued" | "running" | "waiting_approval" | "completed" | "failed" | "cancelled";
   /** What was written and done so far, in order. */
   parts: (({ kind: "text"; key: string; text: string; isOpen: boolean }) | ToolView)[];
@@ -18,6 +19,7 @@ export interface RunState {
 interface RunData {
   type: string;
   run_id?: string;
+  turn_id?: string | null;
   message_id?: string | null;
   delta?: string;
   text?: string;
@@ -37,12 +39,12 @@ interface RunData {
 export const ENDED: readonly string[] = ["completed", "failed", "cancelled"];
 
 export function emptyRun(): RunState {
-  return { runId: "", status: "starting", parts: [], approvals: [], error: "" };
+  return { runId: "", turnId: "", status: "starting", parts: [], approvals: [], error: "" };
 }
 
 /** The state after an event. A new object each time: what did not change keeps its identity. */
 export function advance(state: RunState, data: RunData): RunState {
-  const next: RunState = { ...state, runId: data.run_id ?? state.runId };
+  const next: RunState = { ...state, runId: data.run_id ?? state.runId, turnId: data.turn_id ?? state.turnId };
   switch (data.type) {
     case "run.queued":
       return { ...next, status: "queued" };
@@ -54,7 +56,7 @@ export function advance(state: RunState, data: RunData): RunState {
       return { ...next, parts: putText(next.parts, data.message_id ?? "", () => data.text ?? "", false) };
     case "tool.started": {
       const call: ToolView = {
-        kind: "tool", key: `c${data.call_id}`, name: data.tool ?? "", arguments: data.arguments ?? "", result: null, outcome: "running", at: data.time ?? 0,
+        kind: "tool", key: `c${data.call_id}`, name: data.tool ?? "", arguments: data.arguments ?? "", result: null, outcome: "running", at: data.time ?? 0, turn: data.turn_id ?? "",
       };
       return { ...next, status: "running", parts: [...next.parts.filter((part) => part.key !== call.key), call] };
     }

@@ -42,12 +42,13 @@ function useConversation(id: string) {
   const current = useRef<Conversation>();
   current.current = conversation;
 
-  const refresh = useCallback(async () => {
+  const refresh = useCallback(async (isAnew = false) => {
     if (!id) return;
     const path = `/api/sessions/${encodeURIComponent(id)}`;
     const session = await api.get<Session>(path);
-    const known = current.current?.session.id === session.id ? current.current.lines : [];
-    const lastSeq = known.at(-1)?.seq ?? Math.max(0, session.message_count - TAIL);
+    const seen = current.current?.session.id === session.id ? current.current.lines : [];
+    const known = isAnew ? [] : seen; // a message that is asked again replaces lines
+    const lastSeq = known.at(-1)?.seq ?? Math.max(0, (seen[0]?.seq ?? session.message_count - TAIL + 1) - 1);
     // An undone message takes lines away: what is behind the end of the session is no longer there.
     let lines = known.filter((line) => line.seq <= session.message_count);
     let after: number | null = Math.min(lastSeq, session.message_count);
@@ -171,7 +172,7 @@ export default function Chat() {
       return isStopped;
     }
     if (follower.current !== following) return true;
-    await latest.current().catch(() => undefined);
+    await latest.current(true).catch(() => undefined);
     follower.current = null;
     // What the run said stands in the transcript now; a failure stays until the next message.
     setRun((now) => (now && now.status === "completed" ? null : now && { ...now, parts: [] }));
@@ -194,7 +195,7 @@ export default function Chat() {
         }
       }
     }
-    setSent({ kind: "user", key: "sent", text: draft.text, pictures: draft.pictures.map((source) => ({ source, link: "" })), seq: 0, at: Date.now() / 1000 });
+    setSent({ kind: "user", key: "sent", text: draft.text, pictures: draft.pictures.map((source) => ({ source, link: "" })), seq: 0, at: Date.now() / 1000, turn: "" });
     const body = { input: inputOf(draft) };
     if (to) {
       void follow((following) => following.begin(`/api/sessions/${encodeURIComponent(to)}/chat/stream`, body)).then(
@@ -240,9 +241,8 @@ export default function Chat() {
 
   const views = useMemo(() => toViews(conversation?.lines ?? []), [conversation?.lines]);
   // While a run is shown as it happens, its lines in the transcript wait: the same words do not stand there twice.
-  const shownSeq = useRef(0);
-  if (!run) shownSeq.current = conversation?.lines.at(-1)?.seq ?? 0;
-  const settled = run && !ENDED.includes(run.status) ? views.filter((view) => view.kind === "tool" ? seqOfKey(view.key) <= shownSeq.current : view.seq <= shownSeq.current) : views;
+  const isLive = run !== null && follower.current !== null;
+  const settled = isLive ? views.filter((view) => view.turn !== run.turnId || (view.kind === "user" && !sent)) : views;
   const lastAgent = settled.findLast((view) => view.kind === "agent")?.key;
   const isApi = !session || session.platform === "api";
   const isMissing = error instanceof ApiError && error.status === 404 && run !== null;
@@ -287,7 +287,7 @@ export default function Chat() {
                   onRetry={isApi && !isRunning && view.key === lastAgent ? retry : undefined}
                 />
               ))}
-            {sent && run && !ENDED.includes(run.status) && <TextMessage view={sent} />}
+            {sent && isLive && <TextMessage view={sent} />}
             {run && <Run run={run} />}
             {questions.map((one) => <ApprovalCard key={one} id={one} />)}
             {isRunning && questions.length === 0 && <p class="working" role="status"><span class="dots"><i /><i /><i /></span> <span class="sr">{t("typing")}</span></p>}
@@ -330,10 +330,6 @@ export default function Chat() {
       )}
     </div>
   );
-}
-
-function seqOfKey(key: string): number {
-  return Number(/^[ct](\d+)/.exec(key)?.[1] ?? 0);
 }
 
 function EditDialog({ view, onClose, onSend }: { view: TextView; onClose: () => void; onSend: (text: string) => void }) {
