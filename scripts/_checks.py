@@ -50,7 +50,15 @@ UNIT = Suite("unit tests", ("tests/unit",), WORKERS)
 SECOND = Suite("unit, contract, integration", ("tests/integration", "tests/contract", "tests/unit"), WORKERS)
 BESIDE = Suite(
     "unit, contract, integration, redteam, e2e, clients, browser",
-    ("tests/e2e", "tests/clients", "tests/browser", "tests/redteam", "tests/integration", "tests/contract", "tests/unit"),
+    (
+        "tests/e2e",
+        "tests/clients",
+        "tests/browser",
+        "tests/redteam",
+        "tests/integration",
+        "tests/contract",
+        "tests/unit",
+    ),
     WORKERS,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))
