@@ -41,6 +41,8 @@ function useConversation(id: string) {
   const [error, setError] = useState<Error>();
   const current = useRef<Conversation>();
   current.current = conversation;
+  const wanted = useRef(id);
+  wanted.current = id;
 
   const refresh = useCallback(async (isAnew = false) => {
     if (!id) return;
@@ -57,6 +59,7 @@ function useConversation(id: string) {
       lines = mergeLines(lines, page.data);
       after = page.next_after ?? null;
     }
+    if (wanted.current !== id) return; // another conversation was opened meanwhile
     setConversation({ session, lines: lines.slice(-MOST_LINES) });
     setError(undefined);
   }, [id]);
@@ -67,6 +70,7 @@ function useConversation(id: string) {
     if (!now || !first) return;
     const path = `/api/sessions/${encodeURIComponent(now.session.id)}/messages`;
     const page = await api.get<List<SessionLine>>(path, { after: Math.max(0, first - 1 - TAIL), limit: TAIL });
+    if (current.current !== now) return;
     setConversation({ session: now.session, lines: mergeLines(page.data.filter((line) => line.seq < first), now.lines) });
   }, []);
 
