@@ -141,6 +141,372 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/dashboard/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who is signed in, by the cookie */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DashboardSession"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/dashboard/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign in to the dashboard; the answer sets a cookie */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "u6jkPIWZrGDrsIVv-2l6tQ"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DashboardSession"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/dashboard/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sign-ins that count, the last used first */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["DashboardSignIn"][];
+                            /** @constant */
+                            object: "list";
+                        };
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/dashboard/sign-ins/{sign_in_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a sign-in */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the sign-in (si_…) */
+                    sign_in_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Deleted"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/dashboard/sign-out": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End this sign-in */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Deleted"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What changes, live: ids and states */
+        get: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description the id of the last event that was seen */
+                    "Last-Event-ID"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Numbered events until the client leaves. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": components["schemas"]["Event"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is allowed without asking */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Grant"][];
+                            /** @constant */
+                            object: "list";
+                        };
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/grants/{grant_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a grant: it is asked about again */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the grant */
+                    grant_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Deleted"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/jobs": {
         parameters: {
             query?: never;
@@ -863,6 +1229,392 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The newest lines of the log that match, the oldest first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description this level and above */
+                    level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+                    /** @description only those with these words */
+                    query?: string;
+                    /** @description how many */
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogPage"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/logs/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The lines that follow */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description this level and above */
+                    level?: "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+                    /** @description only those with these words */
+                    query?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description One event for each line. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": components["schemas"]["Event"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Messages of all chats, the newest first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only inbound, or only outbound */
+                    direction?: "in" | "out";
+                    /** @description only those in this state; dead: dead letters */
+                    state?: "acting" | "answered" | "dead" | "joined" | "parked" | "queued" | "ready" | "refused" | "sent" | "set_aside" | "taken" | "unknown";
+                    /** @description only of this platform */
+                    platform?: string;
+                    /** @description only those with these words */
+                    query?: string;
+                    /** @description how many */
+                    limit?: number;
+                    /** @description the next_before of the page before */
+                    before?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MessagePage"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/messages/{message_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The life of a message, step by step */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of an event (ev_…), a delivery (ob_…) or a turn (t_…) */
+                    message_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MessageTrace"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/messages/{message_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a dead letter again */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of an event (ev_…), a delivery (ob_…) or a turn (t_…) */
+                    message_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MessageRow"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Providers, and which model answers */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Models"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask a model for one word */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "provider": "openai"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ModelTest"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ModelTest"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether all is well, and the numbers of today */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description of the sentences in the answer */
+                    language?: "en" | "zh";
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Overview"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/pairings": {
         parameters: {
             query?: never;
@@ -954,6 +1706,633 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Everybody the agent knows, the newest first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only those with these words */
+                    query?: string;
+                    /** @description how many */
+                    limit?: number;
+                    /** @description the next_before of the page before */
+                    before?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PersonPage"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/people/{person_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Give a person a role */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the person */
+                    person_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "role": "user"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PersonChange"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Person"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        trace?: never;
+    };
+    "/api/people/{person_id}/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Link another account to a person */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the person */
+                    person_id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "account": "telegram:5550142"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Link"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Person"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Platforms, their accounts and settings */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description of the sentences in the answer */
+                    language?: "en" | "zh";
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Platform"][];
+                            /** @constant */
+                            object: "list";
+                        };
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One platform */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description of the sentences in the answer */
+                    language?: "en" | "zh";
+                };
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Platform"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Write settings of a platform */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "settings": {
+                     *         "token": "123456:ABC-DEF"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PlatformChange"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Platform"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        trace?: never;
+    };
+    "/api/platforms/{name}/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where that sign-in is; waits for news after a number */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description of the sentences in the answer */
+                    language?: "en" | "zh";
+                    /** @description the number of the state that was seen */
+                    after?: string;
+                };
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PlatformLogin"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        /** Begin to sign in by QR code */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PlatformLogin"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        /** End that sign-in */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Deleted"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms/{name}/login/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answer what it asks */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "text": "yes"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LoginAnswer"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PlatformLogin"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms/{name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Switch a platform off */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Platform"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Switch it on again */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Platform"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platforms/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the platform who we are */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the platform */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "settings": {
+                     *         "token": "123456:ABC-DEF"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PlatformTest"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PlatformTest"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions": {
         parameters: {
             query?: never;
@@ -973,6 +2352,8 @@ export interface paths {
                     key?: string;
                     /** @description only of this platform */
                     platform?: string;
+                    /** @description only those with these words in their title or messages, the best match first */
+                    query?: string;
                 };
                 header?: never;
                 path?: never;
@@ -1246,6 +2627,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The whole session as a file */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description of the file */
+                    format?: "markdown" | "jsonl";
+                };
+                header?: never;
+                path: {
+                    /** @description of the session (s_…) or response (resp_…), or the name its client gave the session */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/x-ndjson": string;
+                        "text/markdown": string;
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/fork": {
         parameters: {
             query?: never;
@@ -1340,6 +2772,351 @@ export interface paths {
                 401: components["responses"]["Unauthorized"];
                 403: components["responses"]["Forbidden"];
                 404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask something for after the turn that runs */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the session (s_…) or response (resp_…), or the name its client gave the session */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "text": "And then the other one."
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Steer"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SessionRun"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the last thing again */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the session (s_…) or response (resp_…), or the name its client gave the session */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SessionRun"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/steer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Hand words to the turn that runs */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the session (s_…) or response (resp_…), or the name its client gave the session */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "text": "Shorter, please."
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Steer"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SessionSteer"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop the turn that runs, and what waits behind it */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description of the session (s_…) or response (resp_…), or the name its client gave the session */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SessionStop"];
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                404: components["responses"]["NotFound"];
+                408: components["responses"]["TooSlow"];
+                409: components["responses"]["Conflict"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every setting, and where its value comes from */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description only those with these words */
+                    query?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Setting"][];
+                            /** @constant */
+                            object: "list";
+                        };
+                    };
+                };
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change settings */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    /**
+                     * @example {
+                     *       "settings": {
+                     *         "agent.busy_mode": "queue"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SettingsChange"];
+                };
+            };
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["Setting"][];
+                            /** @constant */
+                            object: "list";
+                        };
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
+                408: components["responses"]["TooSlow"];
+                413: components["responses"]["TooLarge"];
+                429: components["responses"]["TooMany"];
+                503: components["responses"]["Unavailable"];
+            };
+        };
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tokens by day, by model and by person */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description how many days, with today */
+                    days?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Done. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["UsageReport"];
+                    };
+                };
+                400: components["responses"]["BadRequest"];
+                401: components["responses"]["Unauthorized"];
+                403: components["responses"]["Forbidden"];
                 408: components["responses"]["TooSlow"];
                 413: components["responses"]["TooLarge"];
                 429: components["responses"]["TooMany"];
@@ -1583,7 +3360,7 @@ export interface paths {
                     "Idempotency-Key"?: string;
                     /** @description the gateway's tools that it may use: none, all, or names with commas */
                     "X-Hermes-Tools"?: string;
-                    /** @description what becomes of the turn when the client goes; without it, leaving a stream stops its turn */
+                    /** @description what becomes of the turn when the client goes; without it, leaving a stream that is not stored stops its turn */
                     "X-Hermes-On-Disconnect"?: "continue" | "stop";
                     /** @description set by SDKs: above 0, the request belongs to the turn that was begun for it */
                     "X-Stainless-Retry-Count"?: number;
@@ -2038,7 +3815,7 @@ export interface paths {
                     "Idempotency-Key"?: string;
                     /** @description the gateway's tools that it may use: none, all, or names with commas */
                     "X-Hermes-Tools"?: string;
-                    /** @description what becomes of the turn when the client goes; without it, leaving a stream stops its turn */
+                    /** @description what becomes of the turn when the client goes; without it, leaving a stream that is not stored stops its turn */
                     "X-Hermes-On-Disconnect"?: "continue" | "stop";
                 };
                 path?: never;
@@ -2265,6 +4042,8 @@ export interface paths {
                     "X-Hermes-Tools"?: string;
                     /** @description how calls of the gateway itself are shown */
                     "X-Hermes-Tool-Items"?: "mcp_call" | "function_call";
+                    /** @description what becomes of the turn when the client goes; without it, leaving a stream that is not stored stops its turn */
+                    "X-Hermes-On-Disconnect"?: "continue" | "stop";
                     /** @description set by SDKs: above 0, the request belongs to the turn that was begun for it */
                     "X-Stainless-Retry-Count"?: number;
                 };
@@ -3139,6 +4918,34 @@ export interface components {
         ConversationName: (string | null) | {
             id: string;
         };
+        DashboardSession: {
+            base_path: string;
+            csrf: string;
+            expires_at: number;
+            id: string;
+            language: string;
+            name: string;
+            node: string;
+            /** @constant */
+            object: "dashboard.session";
+            pages: string[];
+            role: string;
+            signed_in_at: number;
+            version: string;
+        };
+        DashboardSignIn: {
+            address: string;
+            agent: string;
+            created_at: number;
+            expires_at: number;
+            id: string;
+            is_this: boolean;
+            name: string;
+            /** @constant */
+            object: "dashboard.sign_in";
+            role: string;
+            seen_at: number;
+        };
         /** Decision */
         Decision: {
             /** @default null */
@@ -3246,6 +5053,22 @@ export interface components {
         FunctionCallOutput: {
             call_id: string;
             output: components["schemas"]["UserContent"];
+        };
+        Grant: {
+            by: string;
+            granted_at: number;
+            granted_by: string;
+            id: string;
+            /** @constant */
+            object: "grant";
+            person: string;
+            person_id: string;
+            reason: string;
+            revoked_at?: number | null;
+            scope: string;
+            session_id: string;
+            subject: string;
+            touches_host: number;
         };
         Health: {
             /** @constant */
@@ -3420,6 +5243,30 @@ export interface components {
             /** @constant */
             object: "list";
         };
+        /** Link */
+        Link: {
+            /** @description platform:user, such as telegram:5550142 */
+            account: string;
+        };
+        LogLine: {
+            at: number;
+            fields: {
+                [key: string]: string;
+            };
+            level: string;
+            source: string;
+            text: string;
+        };
+        LogPage: {
+            data: components["schemas"]["LogLine"][];
+            has_more: boolean;
+            /** @constant */
+            object: "list";
+        };
+        /** LoginAnswer */
+        LoginAnswer: {
+            text: string;
+        };
         /** McpApprovalResponse */
         McpApprovalResponse: {
             approval_request_id: string;
@@ -3464,6 +5311,42 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        MessagePage: {
+            data: components["schemas"]["MessageRow"][];
+            has_more: boolean;
+            next_before: string | null;
+            /** @constant */
+            object: "list";
+        };
+        MessageRow: {
+            at: number;
+            can_retry: boolean;
+            chat: string;
+            /** @enum {unknown} */
+            direction: "in" | "out";
+            id: string;
+            kind: string;
+            /** @constant */
+            object: "message";
+            outcome: string;
+            person: string;
+            platform: string;
+            reason: string;
+            session_key: string | null;
+            state: string;
+            text: string;
+            turn_id: string | null;
+        };
+        MessageTrace: {
+            headline: string;
+            id: string;
+            /** @constant */
+            object: "message.trace";
+            outcome: string;
+            steps: components["schemas"]["TraceStep"][];
+            steps_left_out?: number;
+            turn: components["schemas"]["TraceTurn"] | null;
+        };
         Messages: components["schemas"]["Message"][];
         /** MessagesRequest */
         MessagesRequest: {
@@ -3498,6 +5381,41 @@ export interface components {
             object: "model";
             owned_by: string;
         };
+        ModelTest: {
+            label: string;
+            model: string;
+            /** @constant */
+            object: "model.test";
+            ok: boolean;
+            provider: string;
+            seconds: number;
+            sentence: string;
+            text: string;
+        };
+        ModelUsage: {
+            cost: number | null;
+            model: string;
+            tokens_in: number;
+            tokens_out: number;
+            turns: number;
+        };
+        Models: {
+            current: {
+                label: string;
+                model: string;
+                provider: string;
+            };
+            fallbacks: string[];
+            keys: {
+                [key: string]: string[];
+            };
+            /** @constant */
+            object: "models";
+            providers: components["schemas"]["Provider"][];
+            routes: {
+                [key: string]: string;
+            };
+        };
         /** NewTask */
         NewTask: {
             /**
@@ -3517,6 +5435,59 @@ export interface components {
             /** @default 0 */
             priority: number;
             title: string;
+        };
+        NodeState: {
+            accounts: string[];
+            beat_age: number;
+            host: string;
+            is_this: boolean;
+            lanes: number;
+            name: string;
+            state: string;
+            turns: number;
+            version: string;
+        };
+        Overview: {
+            alerts: string[];
+            approvals_waiting: number;
+            cost_today: number | null;
+            dead_letters: number;
+            is_well: boolean;
+            latency: {
+                count: number;
+                p50: number | null;
+                p95: number | null;
+            };
+            messages: {
+                answers_waiting: number;
+                in_today: number;
+                oldest_age: number | null;
+                out_today: number;
+                waiting: number;
+            };
+            model: {
+                label: string;
+                last_answer_age: number | null;
+                note: string;
+            };
+            node: string;
+            nodes: components["schemas"]["NodeState"][];
+            /** @constant */
+            object: "overview";
+            platforms: components["schemas"]["PlatformState"][];
+            remote: {
+                [key: string]: unknown;
+            } | null;
+            sentence: string;
+            started_at: number | null;
+            /** @enum {unknown} */
+            state: "running" | "degraded" | "stopping";
+            tokens_today: {
+                in: number;
+                out: number;
+            };
+            turns_today: number;
+            version: string;
         };
         Pairing: {
             account: string;
@@ -3545,12 +5516,137 @@ export interface components {
             /** @default null */
             user_id: string | null;
         };
+        Person: {
+            accounts: components["schemas"]["PersonAccount"][];
+            created_at?: number;
+            id: string;
+            language: string;
+            may_change: boolean;
+            name: string;
+            /** @constant */
+            object: "person";
+            role: string;
+        };
+        PersonAccount: {
+            name: string;
+            platform: string;
+            user_id: string;
+        };
+        /** PersonChange */
+        PersonChange: {
+            /** @enum {unknown} */
+            role: "admin" | "guest" | "owner" | "user";
+        };
+        PersonPage: {
+            data: components["schemas"]["Person"][];
+            has_more: boolean;
+            next_before: string | null;
+            /** @constant */
+            object: "list";
+        };
+        PersonUsage: {
+            cost: number | null;
+            person: string;
+            tokens_in: number;
+            tokens_out: number;
+            turns: number;
+        };
         PlainFormat: {
             /** @enum {unknown} */
             type: "text" | "json_object";
         };
+        Platform: {
+            accounts: components["schemas"]["PlatformAccount"][];
+            get: string[];
+            has_login: boolean;
+            ids: string;
+            is_enabled: boolean;
+            is_set_up: boolean;
+            label: string;
+            link: string;
+            missing: string[];
+            name: string;
+            /** @constant */
+            object: "platform";
+            settings: components["schemas"]["PlatformSetting"][];
+        };
+        PlatformAccount: {
+            cure: string;
+            in_today: number;
+            is_paused: boolean;
+            last_frame_age: number | null;
+            name: string;
+            out_today: number;
+            platform: string;
+            sentence: string;
+            since: number | null;
+            state: string;
+        };
+        /** PlatformChange */
+        PlatformChange: {
+            settings: {
+                [key: string]: string;
+            };
+        };
         PlatformHealth: {
             state: string;
+        };
+        PlatformLogin: {
+            code: string;
+            lines: string[];
+            modules: string[];
+            number: number;
+            /** @constant */
+            object: "platform.login";
+            question: string;
+            sentence: string;
+            /** @enum {unknown} */
+            state: "idle" | "starting" | "code" | "asking" | "done" | "failed";
+        };
+        PlatformSetting: {
+            env: string;
+            help: string;
+            is_asked: boolean;
+            is_required: boolean;
+            is_secret: boolean;
+            is_set: boolean;
+            label: string;
+            name: string;
+            source: string;
+            type: string;
+            value: string;
+        };
+        PlatformState: {
+            cure: string;
+            in_today: number;
+            last_frame_age: number | null;
+            name: string;
+            out_today: number;
+            platform: string;
+            sentence: string;
+            since: number | null;
+            state: string;
+        };
+        PlatformTest: {
+            cure: string;
+            name: string;
+            /** @constant */
+            object: "platform.test";
+            ok: boolean;
+            seconds: number;
+            sentence: string;
+        };
+        Provider: {
+            base_url: string;
+            default_model: string;
+            env: string;
+            has_key: boolean;
+            is_current: boolean;
+            is_local: boolean;
+            is_ready: boolean;
+            key_hint: string;
+            label: string;
+            name: string;
         };
         Question: {
             code: string;
@@ -3757,6 +5853,7 @@ export interface components {
             platform: string;
             preview?: string;
             session_id: string | null;
+            snippet?: string;
             title: string;
             updated_at: number;
         };
@@ -3822,14 +5919,72 @@ export interface components {
         SessionPage: {
             data: components["schemas"]["Session"][];
             has_more?: boolean;
+            is_complete?: boolean;
             next_cursor?: string | null;
             /** @constant */
             object: "list";
+        };
+        SessionRun: {
+            /** @constant */
+            object: "run";
+            run_id: string;
+            session_id: string;
+            status: string;
+        };
+        SessionSteer: {
+            event_id: string;
+            /** @constant */
+            object: "session.steer";
+            session_id: string;
+        };
+        SessionStop: {
+            /** @constant */
+            object: "session.stop";
+            session_id: string;
+            set_aside: number;
+            turn_id: string | null;
+        };
+        Setting: {
+            choices: string[];
+            default: string;
+            env: string[];
+            help: string;
+            is_secret: boolean;
+            is_set: boolean;
+            name: string;
+            needs_restart: boolean;
+            note: string;
+            /** @constant */
+            object: "setting";
+            section: string;
+            source: string;
+            /** @enum {unknown} */
+            type: "text" | "secret" | "flag" | "whole" | "number" | "list" | "choice" | "url";
+            value: string;
+            written: string;
+        };
+        /** SettingsChange */
+        SettingsChange: {
+            /** @description null: back to the default */
+            settings: {
+                [key: string]: string | null;
+            };
+        };
+        /** SignIn */
+        SignIn: {
+            /** @default null */
+            code: string | null;
+            /** @default null */
+            key: string | null;
         };
         Skill: {
             category?: string;
             description: string;
             name: string;
+        };
+        /** Steer */
+        Steer: {
+            text: string;
         };
         /** StreamOptions */
         StreamOptions: {
@@ -3973,6 +6128,30 @@ export interface components {
             object: "toolset";
             tools: components["schemas"]["Skill"][];
         };
+        TraceStep: {
+            at: number;
+            detail: string;
+            id: string;
+            /** @enum {unknown} */
+            kind: "in" | "turn" | "model" | "tool" | "ask" | "out";
+            seconds: number | null;
+            state: string;
+            title: string;
+        };
+        TraceTurn: {
+            attempts: number;
+            completion_tokens: number;
+            created_at: number;
+            ended_at: number | null;
+            id: string;
+            model: string;
+            prompt_tokens: number;
+            reason: string;
+            session_id: string;
+            session_key: string;
+            state: string;
+            steps: number;
+        };
         Usage: {
             completion_tokens: number;
             completion_tokens_details?: {
@@ -3983,6 +6162,22 @@ export interface components {
                 [key: string]: unknown;
             };
             total_tokens: number;
+        };
+        UsageDay: {
+            cost: number | null;
+            day: string;
+            messages: number;
+            tokens_in: number;
+            tokens_out: number;
+            turns: number;
+        };
+        UsageReport: {
+            by_day: components["schemas"]["UsageDay"][];
+            by_model: components["schemas"]["ModelUsage"][];
+            by_person: components["schemas"]["PersonUsage"][];
+            days: number;
+            /** @constant */
+            object: "usage";
         };
         UserContent: string | components["schemas"]["ContentPart"][];
         /** UserMessage */
