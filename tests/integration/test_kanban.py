@@ -11,7 +11,7 @@ from hermes.core.entries.kanban import AGENT, TaskState
 from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import people
-from hermes.store.kanban import tasks
+from hermes.store.kanban import runs, tasks
 from hermes.store.kanban.tasks import NewTask, Task
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -42,6 +42,16 @@ async def test_a_ready_task_of_the_agent_is_done_and_told_in_the_chat_that_asked
         task = await wait_for_task(gateway, 1, lambda task: task.state is TaskState.DONE)
         assert task.result.startswith("echo: Task #1: Count the apples")
         assert task.session_id
+
+
+async def test_a_task_that_is_asked_for_again_with_its_key_does_not_run_again(start: Start, model: FakeModel) -> None:
+    async with start() as gateway:
+        asked = new_task("Count the apples", dedupe_key="cli:1")
+        made = await gateway.board().make(OWNER, asked, ready=True)
+        await wait_for_task(gateway, made.id, lambda task: task.state is TaskState.DONE)
+        again = await gateway.board().make(OWNER, asked, ready=True)  # the first answer was lost in a crash
+        assert (again.id, again.state) == (made.id, TaskState.DONE)
+        assert len(await (await gateway.board().db()).read(runs.of_task, made.id)) == 1
 
 
 async def test_a_task_waits_for_the_one_it_needs(start: Start) -> None:

@@ -262,6 +262,8 @@ def _find(tx: Tx, actor: Actor, number: int) -> Task:
 
 
 def _make(tx: Tx, actor: Actor, new: NewTask, needs: tuple[int, ...], ready: bool, *, now: float) -> Task:
+    if (known := tasks.made_with(tx, new.dedupe_key)) is not None:
+        return _find(tx, actor, known)  # asked for again: it may run already, or be done
     for needed in needs:
         _find(tx, actor, needed)
     tasks.make_board(tx, new.board, new.board, now=now)

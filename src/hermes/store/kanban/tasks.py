@@ -120,10 +120,8 @@ def boards(tx: Tx) -> list[tuple[str, str]]:
 
 def make(tx: Tx, new: NewTask, *, actor: str, now: float) -> int:
     """Make a task at the end of its column and return its number. A dedupe key that was used returns its task."""
-    if new.dedupe_key is not None:
-        known = tx.value("SELECT id FROM tasks WHERE dedupe_key = :key", key=new.dedupe_key)
-        if known is not None:
-            return int(known)
+    if (known := made_with(tx, new.dedupe_key)) is not None:
+        return known
     number = _next(tx, "task")
     tx.run(
         """
@@ -151,6 +149,14 @@ def make(tx: Tx, new: NewTask, *, actor: str, now: float) -> int:
     )
     note(tx, number, new.board, "made", actor, new.state.value, now=now)
     return number
+
+
+def made_with(tx: Tx, dedupe_key: str | None) -> int | None:
+    """Return the number of the task that was made with this key."""
+    if dedupe_key is None:
+        return None
+    known = tx.value("SELECT id FROM tasks WHERE dedupe_key = :key", key=dedupe_key)
+    return None if known is None else int(known)
 
 
 def change(tx: Tx, task: Task, changes: dict[str, object], *, actor: str, now: float) -> None:
