@@ -44,7 +44,7 @@ async def test_a_ready_task_of_the_agent_is_done_and_told_in_the_chat_that_asked
         assert task.session_id
 
 
-async def test_a_task_that_is_asked_for_again_with_its_key_does_not_run_again(start: Start, model: FakeModel) -> None:
+async def test_a_task_that_is_asked_for_again_with_its_key_does_not_run_again(start: Start) -> None:
     async with start() as gateway:
         asked = new_task("Count the apples", dedupe_key="cli:1")
         made = await gateway.board().make(OWNER, asked, ready=True)
