@@ -71,7 +71,25 @@ find_python() {
     return 1
 }
 
+# An update that was killed while the files changed: go on to the commit that it had decided for. git itself ends its work.
+finish_switch() {
+    read -r commit updater <"$1" || true
+    if kill -0 "${updater:-0}" 2>/dev/null; then
+        return 0 # it is at work
+    fi
+    waited=0
+    while [ -e "$root/.git/index.lock" ] && [ $waited -lt 50 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    rm -f "$root/.git/index.lock"
+    git -C "$root" reset --quiet --hard "$commit" && rm -f "$1"
+}
+
 ready() {
+    if [ -f "$root/.git/hermes-switching" ]; then
+        finish_switch "$root/.git/hermes-switching"
+    fi
     for part in "$@"; do
         is_fresh "$part" && continue
         find_python || exit 1

@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import figures
 from tests.chaos import (
     api_kills,
+    backups,
     cluster_entries,
     cluster_series,
     damages,
@@ -207,6 +208,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "faults": play_faults,
     "store": trouble_the_store,
     "copies": copy_the_store,
+    "backups": backups.kill_backups_and_updates,
     "damages": damages.damage_again_and_again,
     "pacing": stream_at_once,
     "qq": kill_over_qq,

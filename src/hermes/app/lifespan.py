@@ -46,6 +46,11 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
     make_home(setting.home)
     async with AsyncExitStack() as stack:
         stack.callback((await _own(setting)).release)
+        if (setting.home / ".restore").exists():
+            from hermes.store.backup import restore  # only where a restore waits for its owner
+
+            if (aside := await asyncio.to_thread(restore.finish, setting.home)) is not None:
+                log.warning("Backup restored", extra={"set_aside": str(aside)})
         ground = StartupContext(setting)
         db, node = await _open_store(ground)
         stack.push_async_callback(db.close)

@@ -254,6 +254,8 @@ class Wiring:
             of_cluster["duties"] = self._node.duties.keep
         if self._cluster is not None:
             of_cluster |= self._cluster.background()
+        if self._setting.only is None:
+            of_cluster["backups"] = self._run_backups
         return {
             **of_cluster,
             "menus": self._menus.run,
@@ -274,6 +276,12 @@ class Wiring:
             "cron": self._run_cron,
             "retention": self._run_retention,
         }
+
+    async def _run_backups(self) -> None:
+        await asyncio.sleep(60)  # what was said before is in the backup of the last life
+        from hermes.services.backups import BackupTimer  # no start needs it
+
+        await BackupTimer(self._home, lambda: self._watch.current).run()
 
     @cached_property
     def _janitor(self) -> Janitor:

@@ -130,6 +130,10 @@ def _held(place: StorePlace) -> Iterator[None]:
             f"{home} is in use by {holder.describe()}. Stop it before the copy: {command_name()} gateway stop"
         )
     try:
+        if (home / ".restore").exists():
+            from hermes.store.backup import restore
+
+            restore.finish(home)
         yield
     finally:
         lock.release()

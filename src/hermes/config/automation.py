@@ -17,6 +17,16 @@ class CronConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupConfig:
+    enabled: bool = setting(True, "whether backups are made while the gateway runs")
+    every_hours: float = setting(1.0, "hours between two backups", low=0.01, high=8760)
+    keep_days: float = setting(14.0, "days after which backups that nobody asked for are deleted", low=0.01, high=36500)
+    keep_mb: int = setting(2048, "space that backups which nobody asked for may take", low=1, high=1_000_000_000)
+    folder: str = setting("", "where backups are kept; empty: `backups` in the home")
+    workspaces: bool = setting(False, "whether `workspaces/` is in them")
+
+
+@dataclass(frozen=True, slots=True)
 class WebhookRouteConfig:
     secret: Secret | None = setting(None, "what the sender signs with; empty: `webhooks.secret`")
     signature: str = setting(

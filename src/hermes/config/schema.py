@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from hermes.config.automation import CronConfig, DashboardConfig, WebhooksConfig
+from hermes.config.automation import BackupConfig, CronConfig, DashboardConfig, WebhooksConfig
 from hermes.config.secrets import secrets_within
 from hermes.config.setting import by_name, nothing, proxy_address, section, sections, setting, web_address
 from hermes.config.values import Kind
@@ -513,6 +513,7 @@ class Config:
     always_log_local: bool = setting(True, "keep what jobs say in `cron/output` too")
     cron: CronConfig = section(CronConfig)
     webhooks: WebhooksConfig = section(WebhooksConfig)
+    backup: BackupConfig = section(BackupConfig)
     personalities: Mapping[str, str] = by_name("who the agent is when `/personality NAME` is said", is_prose=True)
     chats: tuple[tuple[ChatPattern, ChatConfig], ...] = sections(ChatConfig, make=tuple)
 

@@ -444,6 +444,10 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     if lock is None:
         raise GatewayIsDownError("Another process has just taken the home.")
     try:
+        if (home / ".restore").exists():
+            from hermes.store.backup import restore
+
+            restore.finish(home)
         limits = StoreLimits(busy_seconds=LOCKED_SECONDS, connect_seconds=CONNECT_SECONDS)
         with Logs.open(str(home), Redactor(), console=False):
             db = await open_database(where, limits=limits)

@@ -19,6 +19,10 @@ from hermes.core.i18n.cli_zh import help as help_texts
 SOURCE = Path(hermes.__file__).parent
 SPOKEN = (
     "cli/status.py",
+    "cli/backup.py",
+    "cli/update.py",
+    "cli/rollback.py",
+    "cli/support/updates.py",
     "cli/doctor.py",
     "cli/gateway.py",
     "cli/setup.py",
@@ -62,6 +66,7 @@ SPOKEN = (
 """Files of which a person reads every sentence."""
 
 NOT_SPOKEN = {
+    ", with secrets", "Again: ", "hermes backup restore", "{} {}; {}, {}.",
     # Parts of a sentence, which are translated with the whole.
     " in {}", " until {}", " through {}", " and {} more", ", without a key", "; last backup {} ago", ", account {}",
     "; the last try failed: {}", "{} {} since {}", "{} {} → {} config check", "is {}", "{} answers {}. {}",
@@ -143,6 +148,7 @@ def printing() -> Iterator[Path]:
         "servers/api/watch/*.py",
         "servers/api/manage/*.py",
         "store/home*.py",
+        "store/backup/*.py",
     ):
         yield from SOURCE.glob(pattern)
     others = ("core/i18n/failures.py", "agent/models/embedded/download.py", "store/sqlite/recover_file.py")

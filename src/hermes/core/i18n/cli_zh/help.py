@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from hermes.core.i18n.cli_zh import backup
+
 COMMANDS = {
+    **backup.HELP,
+    **backup.BACKUP,
+    **backup.UPDATE_HELP,
+    **backup.UPDATE,
     "Hermes {}: one AI agent on every chat you use.": "Hermes {}：一个 AI 助手，你的每个聊天软件都能用。",
     "talk to it": "和它聊天",
     "ask once, print the answer, end (--json: as JSON)": "问一次，打印回答后退出（--json：输出 JSON）",

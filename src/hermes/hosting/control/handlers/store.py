@@ -223,8 +223,8 @@ class StoreVerbs:
         return [f"{losses.clock_time(report.at)}: {report.text(self._home)}" for report in reversed(reports)]
 
     def _last_backup(self) -> float | None:
-        copies = backup.newest(self._home / "state.db")
-        return copies[0].stat().st_mtime if copies else None
+        made = [*backup.newest(self._home / "state.db"), *(self._home / "backups").glob("hermes-*.tar.gz")]
+        return max((path.stat().st_mtime for path in made), default=None)
 
     async def counts(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return await self._db.read(stats.counts, now=self._clock.now())

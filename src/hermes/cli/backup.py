@@ -1,0 +1,268 @@
+"""``hermes backup``: make, check, list and restore backups of the home."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.support.backups import backup_folder, find_archive, known_secrets, make_backup, request_of
+from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import note
+from hermes.core.durations import count, format_duration
+from hermes.core.errors import ConfigError, GatewayError
+from hermes.hosting import locks, paths
+from hermes.hosting.control import client as control
+from hermes.hosting.terminal import ask, ask_hidden, out_result
+from hermes.hosting.translation import tr
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.config import Config
+    from hermes.store.backup.archive import BackupManifest
+    from hermes.store.backup.restore import PreparedRestore
+
+EXAMPLES = """\
+  hermes backup create                      a backup now, beside the running gateway; it says where the file is
+  hermes backup create --with-secrets       with .env and other keys, encrypted with a passphrase
+  hermes backup list                        the newest first
+  hermes backup verify latest               read one whole and compare every checksum
+  hermes backup restore latest              go back to it; what is there now is set aside
+  hermes backup restore --undo              take the last restore back
+"""
+
+VERBS = {
+    "create": "make a backup while everything runs",
+    "list": "list the backups, the newest first",
+    "verify": "read a backup whole and compare every checksum",
+    "restore": "put the state of a backup in place of the present one, which is set aside",
+}
+
+PASSPHRASE = "HERMES_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
+OWNER_SECONDS = 10.0
+LOWEST_PRIORITY = 19
+KILOBYTE = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.support.help import add_verbs
+
+    verbs = add_verbs(parser, VERBS, EXAMPLES)
+    create, verify, restore = verbs["create"], verbs["verify"], verbs["restore"]
+    create.add_argument("file", nargs="?", default="", help="the file to make (default: a new one among the backups)")
+    create.add_argument("--with-secrets", action="store_true", help="add .env and other keys, encrypted")
+    create.add_argument("--workspaces", action="store_true", help="add the files of workspaces/")
+    create.add_argument("--hourly", action="store_true", help="make it as the gateway does, and delete old ones")
+    verify.add_argument("file", help="a file, a name from the list, or latest")
+    restore.add_argument("file", nargs="?", default="", help="a file, a name from the list, or latest")
+    restore.add_argument("--yes", action="store_true", help="do not ask")
+    restore.add_argument("--undo", action="store_true", help="put back what the last restore set aside")
+    restore.add_argument("--other-home", action="store_true", help="accept a backup that another home made")
+    for verb in (create, verify, restore):
+        verb.add_argument("--passphrase-file", default="", metavar="FILE", help="read the passphrase there; - is stdin")
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    match args.verb:
+        case "create":
+            return _create(args, home)
+        case "list":
+            return _list(args, home)
+        case "verify":
+            return _verify(args, home)
+        case _:
+            return _restore(args, home)
+
+
+def _create(args: argparse.Namespace, home: Path) -> int:
+    from dataclasses import replace
+
+    from hermes.store.backup.create import create
+
+    os.nice(LOWEST_PRIORITY)  # messages go first
+    began = time.monotonic()
+    if args.hourly:
+        made = make_backup(home, reason="hourly")
+    else:
+        request = request_of(home, reason="asked", has_workspaces=args.workspaces)
+        if args.file:
+            request = replace(request, to=Path(args.file).expanduser().absolute())
+        if args.with_secrets:
+            request = replace(request, passphrase=_passphrase(args, is_new=True))
+        made = create(request)
+    config = load_config(home).config
+    size = made.path.stat().st_size
+    lines = [
+        f"✓ {made.path}",
+        f"  {_about(made.manifest)}; {_size(size)}, {format_duration(time.monotonic() - began)}.",
+    ]
+    if not args.with_secrets:
+        lines.append("  Secrets are not in it: keep .env yourself, or use --with-secrets.")
+    if config.database_url.startswith("postgres"):
+        lines.append("  The database is not in it: PostgreSQL makes its own copy.")
+        lines.append(f"  {pg_dump_command(config)}")
+    result = {"file": str(made.path), "bytes": size, "files": len(made.manifest.files)}
+    return out_result(result, "\n".join(map(tr, lines)), as_json=args.as_json)
+
+
+def pg_dump_command(config: Config) -> str:
+    """The command that backs up a PostgreSQL database; the password comes from the variable."""
+    return 'pg_dump --format=custom --file=hermes.dump "$HERMES_DATABASE_URL"' if config.database_url else ""
+
+
+def _list(args: argparse.Namespace, home: Path) -> int:
+    from hermes.store.backup import shelf
+
+    folder = backup_folder(home, load_config(home).config)
+    key = shelf.read_key(home)
+    lines, rows = [], []
+    for entry in shelf.entries(folder):
+        manifest = shelf.read_manifest(entry.path, key)
+        age = format_duration(max(0.0, time.time() - entry.made_at))
+        about = tr(manifest) if isinstance(manifest, str) else tr(_about(manifest))
+        lines.append(f"{entry.path.name:<38} {_size(entry.size):>9}  {age:>7}  {about}")
+        rows.append(
+            {
+                "file": str(entry.path),
+                "bytes": entry.size,
+                "made_at": entry.made_at,
+                "reason": entry.reason,
+                "refused": manifest if isinstance(manifest, str) else "",
+            }
+        )
+    if not lines:
+        lines = [tr(f"There is no backup in {folder}. Make one: {command_name()} backup create")]
+    return out_result(rows, lines, as_json=args.as_json)
+
+
+def _verify(args: argparse.Namespace, home: Path) -> int:
+    from hermes.store.backup import restore, shelf
+
+    path = find_archive(args.file, backup_folder(home, load_config(home).config))
+    passphrase = _passphrase(args) if _has_passphrase(args) else ""
+    key = shelf.read_key(home)
+    manifest = restore.verify(path, key, passphrase)
+    lines = [f"✓ {path.name} is whole: {_about(manifest)}."]
+    if key is None or manifest.home != _key_id(key):
+        lines.append("! It was not made by this home, so only its checksums could be checked.")
+    if manifest.has_secrets and not passphrase:
+        lines.append("  Its secrets are encrypted; with the passphrase they are checked too.")
+    result = {"file": str(path), "files": len(manifest.files), "bytes": manifest.size, "version": manifest.version}
+    return out_result(result, "\n".join(map(tr, lines)), as_json=args.as_json)
+
+
+def _key_id(key: bytes) -> str:
+    from hermes.store.backup.archive import key_id
+
+    return key_id(key)
+
+
+def _restore(args: argparse.Namespace, home: Path) -> int:
+    from hermes.store.backup import restore
+    from hermes.store.home import make_home
+
+    if bool(args.file) == args.undo:
+        raise ConfigError("Name the backup to restore, or --undo. Which there are: hermes backup list")
+    make_home(home)
+    loaded = load_config(home)
+    prepared: PreparedRestore | None = None
+    question = "Put back what the last restore set aside?"
+    if not args.undo:
+        path = find_archive(args.file, backup_folder(home, loaded.config))
+        passphrase = _passphrase(args) if _has_passphrase(args) else ""
+        prepared = restore.prepare(
+            home,
+            path,
+            passphrase=passphrase,
+            secrets=known_secrets(loaded),
+            accepts_other_home=args.other_home,
+        )
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(prepared.manifest.created_at))
+        question = f"Go back to {when}? What is there now is set aside."
+    if not args.yes and not _is_wanted(question):
+        restore.drop_unfinished(home)
+        note("Nothing was changed.")
+        return 1
+    aside, text, code = carry_out(home, prepared)
+    lines = [f"✓ Restored. What was there is in {aside}.", f"  Take it back: {command_name()} backup restore --undo"]
+    if prepared is not None and prepared.missing_secrets:
+        lines.append(f"! config.yaml lacks {count(prepared.missing_secrets, 'secret')}, which this home does not know.")
+        lines.append(f"  Look for <secret:…> in it: {command_name()} config path")
+    if prepared is not None and prepared.manifest.has_secrets and not prepared.has_secrets:
+        lines.append("! Its secrets were left out, since no passphrase was given.")
+    if text:
+        lines.append(text)
+    out_result({"set_aside": str(aside)}, "\n".join(map(tr, lines)), as_json=args.as_json)
+    return code
+
+
+def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, int]:
+    """Restore what is prepared (None: take the last one back). A running gateway does it as it restarts."""
+    from hermes.hosting import lifecycle
+    from hermes.store.backup import restore
+
+    def plan() -> Path:
+        return restore.undo(home, time.time()) if prepared is None else restore.decide(home, prepared, time.time())
+
+    if control.is_running(home):
+        aside = plan()
+        outcome = lifecycle.restart(home, command_name())
+        return aside, outcome.text, outcome.exit_code
+    lock = locks.take(paths.owner_lock(str(home)), "hermes backup restore", OWNER_SECONDS)
+    if lock is None:
+        holder = locks.holder(paths.owner_lock(str(home))) or locks.Holder()
+        restore.drop_unfinished(home)
+        raise GatewayError(f"{home} is in use by {holder.describe()}. End it first, then restore.")
+    try:
+        restore.finish(home) if restore.is_planned(home) else None
+        aside = plan()
+        restore.finish(home)
+    finally:
+        lock.release()
+    return aside, "", 0
+
+
+def _is_wanted(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise ConfigError("Nobody is there to ask. Type it with --yes.")
+    return ask(f"{tr(question)} [y/N]: ").strip().casefold() in {"y", "yes", "是"}
+
+
+def _has_passphrase(args: argparse.Namespace) -> bool:
+    return bool(args.passphrase_file or os.environ.get(PASSPHRASE))
+
+
+def _passphrase(args: argparse.Namespace, *, is_new: bool = False) -> str:
+    """The passphrase from a file, the environment or the terminal."""
+    if args.passphrase_file:
+        is_stdin = args.passphrase_file == "-"  # noqa: S105 - the usual name of stdin
+        text = sys.stdin.read() if is_stdin else Path(args.passphrase_file).read_text("utf-8")
+        return text.rstrip("\r\n")
+    if found := os.environ.get(PASSPHRASE):
+        return found
+    if not sys.stdin.isatty():
+        raise ConfigError(f"A passphrase is needed: --passphrase-file FILE, or {PASSPHRASE}.")
+    first = ask_hidden(tr("Passphrase for the secrets: "))
+    if is_new and ask_hidden(tr("Again: ")) != first:
+        raise ConfigError("The two passphrases differ. Nothing was made.")
+    return first
+
+
+def _about(manifest: BackupManifest) -> str:
+    """A backup in a few words: ``12 files of 3.4 MB by Hermes 0.9.0``."""
+    secrets = ", with secrets" if manifest.has_secrets else ""
+    return f"{count(len(manifest.files), 'file')} of {_size(manifest.size)} by Hermes {manifest.version}{secrets}"
+
+
+def _size(size: int) -> str:
+    number = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < KILOBYTE or unit == "GB":
+            break
+        number /= KILOBYTE
+    return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"

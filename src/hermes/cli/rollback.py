@@ -1,0 +1,47 @@
+"""``hermes rollback``: go back to the version from before the last update."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes.cli.support.updates import options_here
+from hermes.core.errors import ConfigError
+from hermes.hosting.terminal import ask, out_result
+from hermes.hosting.translation import tr
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  hermes rollback           back to the version from before the last update; run again, it takes that back
+  hermes rollback --yes     without a question
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from hermes.hosting.update.update import needs_older_store, rollback
+
+    options = options_here()
+    before, target = options.installation.present(), options.installation.previous()
+    if target is None:
+        raise ConfigError("There is no version to go back to: no update was made here.")
+    backup = needs_older_store(options.home)
+    question = f"Go back from {before.name} to {target.name}?"
+    if backup is not None:
+        question += (
+            f" It cannot read the present stores, so those of {backup.name} come back; the present ones are set aside."
+        )
+    if not args.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"{question}\n  Nobody is there to ask. Type it with --yes.")
+        if ask(f"{tr(question)} [y/N]: ").strip().casefold() not in {"y", "yes", "是"}:
+            return 1
+    said = rollback(options)
+    lines = [tr(f"✓ {target.name} is installed again."), *filter(None, [tr(said)])]
+    return out_result({"version": target.id, "before": before.id}, "\n".join(lines), as_json=args.as_json)

@@ -1,0 +1,58 @@
+"""``hermes update``: take a new version up after trying it on a copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.support.program_name import command_name
+from hermes.cli.support.updates import options_here
+from hermes.hosting.terminal import out_result
+from hermes.hosting.translation import tr
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.hosting.update.installation import NewVersion
+
+EXAMPLES = """\
+  hermes update --check         only say what is new
+  hermes update                 back up, try the new version on a copy, switch to it, restart the gateway
+  hermes update --rollback      go back to the version from before, as hermes rollback does
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="only say what is new")
+    parser.add_argument("--rollback", action="store_true", help="go back to the version from before the last update")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.rollback:
+        from hermes.cli import rollback
+
+        return rollback.run(args)
+    options = options_here()
+    before = options.installation.present()
+    version = options.installation.look()
+    if version is None:
+        return out_result(
+            {"version": before.id, "new": None}, tr(f"✓ {before.name} is the newest."), as_json=args.as_json
+        )
+    if args.check:
+        lines = [tr(f"New: {version.name}; here is {before.name}. Take it up: {command_name()} update")]
+        lines += [f"  {title}" for title in version.changes]
+        return out_result(_plain(before, version), lines, as_json=args.as_json)
+    from hermes.hosting.update.update import update
+
+    said = update(options, version)
+    lines = [
+        tr(f"✓ {version.name} is installed. Back to {before.name}: {command_name()} rollback"),
+        *filter(None, [tr(said)]),
+    ]
+    return out_result(_plain(before, version), "\n".join(lines), as_json=args.as_json)
+
+
+def _plain(before: NewVersion, version: NewVersion) -> dict[str, object]:
+    return {"version": before.id, "new": version.id, "name": version.name, "changes": list(version.changes)}

@@ -1,0 +1,75 @@
+"""Updates of a clone and of a pip installation: refused by the probe, taken up, taken back, beside a gateway."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.keeping import ROOT, until
+from tests.fakes.installations import Installed, InstalledClone, InstalledPackage
+from tests.fakes.programs import needs
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a dozen starts each, on a machine that may be busy
+
+
+@pytest.fixture(params=[pytest.param(InstalledClone, marks=needs("git")), InstalledPackage])
+def installed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installed]:
+    made: Installed = request.param(tmp_path)
+    yield made
+    made.end()
+
+
+def breaks_the_start(package: Path) -> None:
+    path = package / "app" / "serve.py"
+    path.write_text(path.read_text("utf-8") + '\nraise RuntimeError("planted")\n', "utf-8")
+
+
+def loses_rows(package: Path) -> None:
+    shutil.copy(ROOT / "src" / "hermes" / "app" / "serve.py", package / "app" / "serve.py")
+    (package / "store" / "kanban_migrations" / "0990_lose.sql").write_text("DELETE FROM tasks;\n")
+
+
+def needs_a_newer_reader(package: Path) -> None:
+    (package / "store" / "kanban_migrations" / "0990_lose.sql").unlink()
+    pins = package.parents[1] / "requirements" / "core.txt"
+    pins.write_text(pins.read_text("utf-8") + "# other pins\n", "utf-8")
+    step = "-- min_reader: 990\nCREATE TABLE newer (id TEXT PRIMARY KEY);\n"
+    (package / "store" / "migrations" / "0990_newer.sql").write_text(step)
+
+
+def test_update_is_taken_up_only_if_its_probe_answers_and_can_be_taken_back(installed: Installed) -> None:
+    assert installed.hermes("gateway", "start").returncode == 0
+    assert installed.hermes("kanban", "create", "Water the plants").returncode == 0
+    first = installed.worker()
+    assert installed.hermes("update", "--check").stdout.startswith("✓")
+
+    installed.offer("0.2.0", breaks_the_start)
+    said = installed.hermes("update")
+    assert said.returncode == 1, said.stdout
+    assert "The new version does not start" in said.stderr
+    assert "planted" in said.stderr
+    installed.offer("0.3.0", loses_rows)
+    said = installed.hermes("update")
+    assert said.returncode == 1, said.stdout
+    assert "would lose rows of kanban.db: tasks has 0 of 1" in said.stderr
+    assert (installed.worker(), installed.status()["version"]) == (first, "0.1.0"), "nobody touched it"
+    assert "0.1.0" in installed.hermes("--version").stdout
+
+    installed.offer("0.4.0", needs_a_newer_reader)
+    said = installed.hermes("update", "--check", "--json")
+    assert json.loads(said.stdout)["name"].startswith("0.4.0")
+    said = installed.hermes("update")
+    assert said.returncode == 0, said.stderr
+    assert until(installed.worker, 60) != first
+    assert installed.status()["version"] == "0.4.0"
+
+    said = installed.hermes("rollback", "--yes")
+    assert said.returncode == 0, said.stderr
+    assert until(installed.worker, 60)
+    assert installed.status()["version"] == "0.1.0"
+    assert "The stores are too new for it" in said.stderr
+    assert "Water the plants" in installed.hermes("kanban").stdout
