@@ -121,6 +121,28 @@ def test_a_service_that_was_stopped_stays_stopped_until_it_is_started(machine: B
     assert (told.returncode, told.stdout[:19]) == (0, "✓ Gateway restarted"), told.stdout + told.stderr
 
 
+def test_the_service_starts_with_the_machine(machine: BootedSystemd) -> None:
+    machine.reboot()
+    machine.until(lambda: machine.show("ActiveState") == "active", 60)
+    assert machine.show("NRestarts") == "0"
+
+
+def test_installing_again_leaves_a_running_service_alone(machine: BootedSystemd) -> None:
+    main = machine.show("MainPID")
+    told = machine.hermes("gateway", "install", "--system", "--yes", "--watch", "2")
+    assert (told.returncode, machine.show("MainPID")) == (0, main), told.stdout + told.stderr
+
+
+def test_another_user_is_told_to_use_sudo(machine: BootedSystemd) -> None:
+    machine.run("useradd", "--create-home", "ann")
+    told = machine.hermes("gateway", "stop", "--system", user="ann")
+    assert (told.returncode, "Repeat the command with sudo." in told.stderr) == (1, True)
+    told = machine.hermes("gateway", "stop", user="hermes")
+    assert told.returncode == 1
+    assert "Access denied. Type: sudo systemctl stop hermes-gateway" in told.stderr
+    assert machine.show("ActiveState") == "active"
+
+
 def test_the_tools_of_the_agent_work_under_the_lines_of_the_unit(machine: BootedSystemd) -> None:
     text = machine.run("cat", UNIT).stdout
     script = machine.root / "opt" / "checks.sh"

@@ -63,12 +63,7 @@ class BootedSystemd:
         link = self.root / "usr" / "local" / "bin" / "hermes"
         link.unlink(missing_ok=True)
         link.symlink_to("/opt/hermes/scripts/hermes")
-        self._podman(
-            "run", "--detach", "--rm", "--name", self._name, "--systemd=always", "--network=none", *ULIMITS,
-            "--cap-add=ALL", "--security-opt=seccomp=unconfined", "--security-opt=unmask=ALL",
-            "--rootfs", str(self.root), "/sbin/init",
-        )  # fmt: skip
-        self.until(lambda: self.run("systemctl", "is-active", "multi-user.target").stdout.strip() == "active", 60)
+        self._boot()
         return self
 
     def __exit__(
@@ -76,10 +71,23 @@ class BootedSystemd:
     ) -> None:
         self._podman("rm", "--force", "--time", "5", self._name)
 
+    def reboot(self) -> None:
+        """End every process and boot again; what is on the disk stays."""
+        self._podman("rm", "--force", "--time", "30", self._name)
+        self._boot()
+
+    def _boot(self) -> None:
+        self._podman(
+            "run", "--detach", "--rm", "--name", self._name, "--systemd=always", "--network=none", *ULIMITS,
+            "--cap-add=ALL", "--security-opt=seccomp=unconfined", "--security-opt=unmask=ALL",
+            "--rootfs", str(self.root), "/sbin/init",
+        )  # fmt: skip
+        self.until(lambda: self.run("systemctl", "is-active", "multi-user.target").stdout.strip() == "active", 60)
+
     def run(self, *command: str, user: str = "root", seconds: float = 180) -> subprocess.CompletedProcess[str]:
         """Run a command inside, as a person who is logged in would."""
         environ = [] if user == "root" else ["--env", f"XDG_RUNTIME_DIR=/run/user/{self.uid(user)}"]
-        home = "/root" if user == "root" else f"/home/{user}"
+        home = {"root": "/root", "hermes": "/var/lib/hermes"}.get(user, f"/home/{user}")
         return subprocess.run(
             ["podman", "exec", "--user", user, "--env", f"HOME={home}", *environ, self._name, *command],
             capture_output=True, text=True, timeout=seconds, check=False,

@@ -113,6 +113,9 @@ def run(args: argparse.Namespace) -> int:
     from hermes.hosting.service import services
 
     home, user = services.system_service() if args.system else (home_folder(), "")
+    if user and os.getuid() != 0 and services.user_name(os.getuid()) != user:
+        err(tr(f"✗ The service of the system belongs to the user {user}. Repeat the command with sudo."))
+        return 1
     if args.verb == "status":
         with services.acting_as(user):
             return _status(home, as_json=args.as_json)

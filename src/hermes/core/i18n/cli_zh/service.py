@@ -36,6 +36,7 @@ SERVICE = {
         "systemd 已经有一个单元 {}，来自 {}。它不是我们的，没有动它。"
     ),
     "The service manager cannot be used: {}.": "无法使用服务管理器：{}。",
+    "The service of the system belongs to the user {}.": "系统服务属于用户 {}。",
     "Repeat the command with sudo.": "请用 sudo 重新运行。",
     "The service manager of your account cannot be reached: {}.": "无法连接你账户的服务管理器：{}。",
     "Log in as this user (ssh, not su), or install it for the system: sudo hermes gateway install --system": (
