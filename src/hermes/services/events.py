@@ -84,6 +84,18 @@ class TurnEnded:
     result: TurnResult = field(default_factory=lambda: TurnResult("", ""))
 
 
+@dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """One answer of a model, or why there was none. ``outcome`` is 'ok' or the kind of the error."""
+
+    turn_id: str
+    model: str
+    outcome: str
+    seconds: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
 TurnEvent = (
     TurnStarted
     | TextArrived
@@ -96,6 +108,7 @@ TurnEvent = (
 )
 Watcher = Callable[[TurnEvent], None]
 ReasoningWatcher = Callable[[ReasoningArrived], None]
+ModelWatcher = Callable[[ModelCalled], None]
 
 
 class EventBus:
@@ -106,12 +119,26 @@ class EventBus:
         self._of_relayed: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
         self._of_reasoning: dict[str, list[ReasoningWatcher]] = {}
+        self._of_models: list[ModelWatcher] = []
         self._awaited: dict[str, list[str]] = {}  # by lane: the events whose turns are waited for
         self.on_interest: Callable[[], None] | None = None
 
     def publish(self, event: TurnEvent) -> None:
         for watcher in (*self._everywhere, *self._by_lane.get(event.lane, ())):
             watcher(event)
+
+    def publish_model(self, call: ModelCalled) -> None:
+        for watcher in self._of_models:
+            watcher(call)
+
+    @contextmanager
+    def watch_models(self, watcher: ModelWatcher) -> Iterator[None]:
+        """Call ``watcher`` after each call of a model, for those who count and time them."""
+        self._of_models.append(watcher)
+        try:
+            yield
+        finally:
+            self._of_models.remove(watcher)
 
     def publish_reasoning(self, lane: str, turn_id: str, text: str) -> None:
         for watcher in self._of_reasoning.get(lane, ()):

@@ -79,3 +79,23 @@ def counts(tx: Tx, *, now: float) -> dict[str, Any]:
         "oldest": tx.value("SELECT MIN(received_at) FROM inbox"),
         "deleting": int(tx.value("SELECT COUNT(*) FROM deleted_sessions")),
     }
+
+
+def oldest_waiting(tx: Tx, *, now: float) -> dict[str, float]:
+    """Seconds that the oldest message, answer and approval have waited; 0 where nothing waits."""
+    first = {
+        "messages": "SELECT MIN(received_at) FROM inbox WHERE state = 'queued' OR state = 'acting' OR state = 'taken'",
+        "answers": "SELECT MIN(created_at) FROM outbox WHERE state = 'ready' OR state = 'unknown' OR state = 'parked'",
+        "approvals": "SELECT MIN(created_at) FROM approvals WHERE state = 'pending'",
+    }
+    found = {queue: tx.value(sql) for queue, sql in first.items()}
+    return {queue: max(0.0, now - at) if at is not None else 0.0 for queue, at in found.items()}
+
+
+def sizes(tx: Tx) -> dict[str, int]:
+    """Bytes of the database, ``free`` ones among them, and how many deliveries were given up."""
+    from hermes.store.retention import pruning  # loaded when somebody asks
+
+    found = pruning.stored(tx)
+    dead = int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}"))  # noqa: S608
+    return {"bytes": found["bytes"], "free": found["free"], "dead_letters": dead}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
+from pathlib import Path
 
 import aiohttp
 from aiohttp import web
@@ -13,7 +16,7 @@ from hermes.servers.api.context import ApiParts
 from hermes.servers.api.metrics import snapshot_of
 from hermes.servers.api.models import plain_path, routes_of
 from hermes.servers.app import HttpServer, make_app
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.api.serving import served
 from tests.integration.conftest import Start
 
@@ -96,6 +99,33 @@ async def test_metrics_count_turns_and_requests(start: Start) -> None:
     assert numbers["process_cpu_seconds_total"] > 0
     assert any(name.startswith('hermes_adapter_connected{account="telegram"') for name in numbers)
     assert any(name.startswith('hermes_events_in_total{account="telegram"') for name in numbers)
+
+
+async def test_metrics_time_turns_models_and_tools_and_hold_all_that_dashboard_and_alerts_use(
+    start: Start, model: FakeModel
+) -> None:
+    async with served(start) as api, asyncio.timeout(20):
+        model.script([calls_tools(("todo", {"items": []})), "Done."])
+        assert (await api.post("/v1/chat/completions", {**CHAT, "model": "hermes"})).status == 200
+        logging.getLogger("hermes.test").warning("Quince found", extra={"reason": "7"})
+        page = (await api.get("/metrics")).body.decode()
+        numbers = snapshot_of(page)
+    assert numbers['hermes_turn_seconds_count{platform="api",state="done"}'] == 1
+    assert numbers['hermes_turn_seconds_bucket{platform="api",state="done",le="+Inf"}'] == 1
+    assert numbers['hermes_tool_seconds_count{tool="todo",outcome="ok"}'] == 1
+    [asked] = [value for name, value in numbers.items() if name.startswith("hermes_model_seconds_count{")]
+    assert asked == 2
+    assert numbers['hermes_errors_total{level="warning",kind="Quince found"}'] == 1
+    assert numbers['hermes_queue_oldest_seconds{queue="messages"}'] == 0
+    assert numbers["hermes_store_up"] == 1
+    assert numbers["hermes_store_bytes"] > 4096
+    assert numbers["hermes_disk_free_bytes"] > 0
+    types = dict(re.findall(r"# TYPE (\S+) (\S+)", page))
+    assert types["hermes_turn_seconds"] == "histogram"
+    monitoring = Path(__file__).parents[3] / "docs" / "monitoring"
+    told = (monitoring / "alerts.yml").read_text() + (monitoring / "dashboard.json").read_text()
+    used = {re.sub("_(bucket|sum|count)$", "", name) for name in re.findall(r"\b(?:hermes|process)_[a-z_]+", told)}
+    assert used - set(types) == {"hermes_node_up"}, "nodes are told of in a cluster only"
 
 
 async def test_the_store_being_down_is_told_as_such() -> None:

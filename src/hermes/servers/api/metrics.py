@@ -4,26 +4,147 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import shutil
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
+from hermes import __version__
+from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import SessionKey
 from hermes.hosting import processes
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.errors import ApiError
 from hermes.servers.app import RouteAdder
-from hermes.services.events import TurnEnded, TurnEvent
+from hermes.services.events import (
+    ModelCalled,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnStarted,
+)
+from hermes.services.gateway import STORE_SECONDS
+from hermes.store import stats
 from hermes.store.turns.turns import TurnState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAG_SECONDS = 1.0
 
+BOUNDS: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+MAX_NAMES = 200
+"""Different values of one label that are counted each for itself; all others are ``other``."""
+MAX_OPEN = 10_000
+"""Turns and calls under way whose beginning is remembered."""
+
 Labels = Mapping[str, str]
+LabelValues = tuple[str, ...]
 Sample = tuple[Labels, float]
+
+
+class Histogram:
+    """How often something took how long, by labels."""
+
+    def __init__(self) -> None:
+        self._counts: dict[LabelValues, list[int]] = {}
+        self._sums: dict[LabelValues, float] = {}
+
+    def add(self, labels: LabelValues, seconds: float) -> None:
+        if labels not in self._counts and len(self._counts) >= MAX_NAMES:
+            labels = tuple("other" for _ in labels)
+        counts = self._counts.setdefault(labels, [0] * (len(BOUNDS) + 1))
+        counts[bisect_left(BOUNDS, seconds)] += 1
+        self._sums[labels] = self._sums.get(labels, 0.0) + seconds
+
+    def samples(self, names: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        """As Prometheus wants it: a suffix of the metric's name, labels, and a number."""
+        for labels, counts in sorted(self._counts.items()):
+            named = dict(zip(names, labels, strict=True))
+            below = 0
+            for bound, count in zip((*map(_bound, BOUNDS), "+Inf"), counts, strict=True):
+                below += count
+                yield "_bucket", {**named, "le": bound}, below
+            yield "_sum", named, self._sums[labels]
+            yield "_count", named, below
+
+
+class Measures(logging.Handler):
+    """Watches turns, and the log for what went wrong."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.turns = Histogram()
+        self.first_words = Histogram()
+        self.models = Histogram()
+        self.tools = Histogram()
+        self.tokens: Counter[LabelValues] = Counter()
+        self.failures: Counter[LabelValues] = Counter()
+        self.troubles: Counter[LabelValues] = Counter()
+        self._begun: dict[str, float] = {}
+        self._silent: dict[str, str] = {}
+        self._calls: dict[tuple[str, str], float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count warnings and errors by their words, which are always the same for one kind."""
+        labels = (record.levelname.lower(), str(record.msg)[:80])
+        if labels not in self.troubles and len(self.troubles) >= MAX_NAMES:
+            labels = (labels[0], "other")
+        self.troubles[labels] += 1
+
+    def saw(self, event: TurnEvent) -> None:
+        if isinstance(event, TextArrived):  # the most frequent by far
+            if event.turn_id in self._silent:
+                self._spoke(event.turn_id)
+        elif isinstance(event, TurnStarted):
+            if len(self._begun) < MAX_OPEN:
+                self._begun[event.turn_id] = time.monotonic()
+                self._silent[event.turn_id] = _platform(event.lane)
+        elif isinstance(event, ToolStarted):
+            if len(self._calls) < MAX_OPEN:
+                self._calls[event.turn_id, event.call_id] = time.monotonic()
+        elif isinstance(event, ToolEnded):
+            began = self._calls.pop((event.turn_id, event.call_id), None)
+            if began is not None:
+                self.tools.add((event.name, event.outcome), time.monotonic() - began)
+        elif isinstance(event, TurnEnded):
+            self._ended(event)
+
+    def saw_model(self, call: ModelCalled) -> None:
+        self.models.add((call.model, call.outcome), call.seconds)
+        if call.prompt_tokens or call.completion_tokens:
+            self.tokens[call.model, "prompt"] += call.prompt_tokens
+            self.tokens[call.model, "completion"] += call.completion_tokens
+
+    def _spoke(self, turn_id: str) -> None:
+        platform, began = self._silent.pop(turn_id), self._begun.get(turn_id)
+        if began is not None:
+            self.first_words.add((platform,), time.monotonic() - began)
+
+    def _ended(self, event: TurnEnded) -> None:
+        began = self._begun.pop(event.turn_id, None)
+        self._silent.pop(event.turn_id, None)
+        if began is not None:
+            self.turns.add((_platform(event.lane), event.state), time.monotonic() - began)
+        if event.state == "failed":
+            self.failures[(event.result.error_kind or "turn",)] += 1
+
+
+def _platform(lane: str) -> str:
+    try:
+        return SessionKey.parse(lane).platform
+    except ValueError:
+        return "other"
+
+
+def _bound(seconds: float) -> str:
+    return str(int(seconds)) if seconds == int(seconds) else str(seconds)
 
 
 class Metrics:
@@ -37,6 +158,7 @@ class Metrics:
         self.open_requests = 0
         self._lag = 0.0
         self._longest_lag = 0.0
+        self._measures = Measures()
 
     @contextlib.contextmanager
     def request(self, request: web.Request) -> Iterator[_Counting]:
@@ -60,14 +182,18 @@ class Metrics:
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         timer = asyncio.create_task(self._watch_lag(), name="loop lag")
+        bus, root = self._parts.gateway.bus, logging.getLogger()
+        root.addHandler(self._measures)
         try:
-            with self._parts.gateway.bus.watch(self._saw):
+            with bus.watch(self._saw), bus.watch_models(self._measures.saw_model):
                 yield
         finally:
+            root.removeHandler(self._measures)
             timer.cancel()
             await asyncio.wait([timer])
 
     def _saw(self, event: TurnEvent) -> None:
+        self._measures.saw(event)
         if isinstance(event, TurnEnded):
             self._turns[event.state] += 1
 
@@ -83,14 +209,48 @@ class Metrics:
         accounts = self._parts.gateway.supervisor.status()
         return "".join(
             (
+                *self._of_this(status.get("node", "")),
                 *_of_accounts(accounts),
                 *self._of_turns(len(status["running"]), status["waiting"]),
+                *_of_queues(await self._oldest()),
+                *_of_measures(self._measures),
                 *_of_nodes(status.get("nodes", ())),
+                *await self._of_the_store(),
                 *self._of_requests(),
                 *self._of_the_loop(),
                 *self._of_the_process(),
             )
         )
+
+    def _of_this(self, node: str) -> Iterator[str]:
+        """Which gateway this page is of: its version, and its name among several."""
+        labels = {"version": __version__, "node": node}
+        yield family("hermes_info", "gauge", "1, with the version and the node of this gateway.", [(labels, 1)])
+
+    async def _oldest(self) -> Mapping[str, float]:
+        """Seconds that the oldest of each queue has waited; nothing while the store is down."""
+        gateway = self._parts.gateway
+        with contextlib.suppress(StoreIsDownError, TimeoutError):
+            async with asyncio.timeout(STORE_SECONDS):
+                return await gateway.db.read(stats.oldest_waiting, now=gateway.clock.now())
+        return {}
+
+    async def _of_the_store(self) -> tuple[str, ...]:
+        gateway = self._parts.gateway
+        free = (await asyncio.to_thread(shutil.disk_usage, gateway.home)).free
+        disk = family("hermes_disk_free_bytes", "gauge", "Free bytes of the disk of the home.", _alone(free))
+        with contextlib.suppress(StoreIsDownError, TimeoutError):
+            async with asyncio.timeout(STORE_SECONDS):
+                found = await gateway.db.read(stats.sizes)
+                what = "Deliveries that were given up and are kept."
+                return (
+                    disk,
+                    family("hermes_store_up", "gauge", "1 when the store answers.", _alone(1)),
+                    family("hermes_store_bytes", "gauge", "Size of the database.", _alone(found["bytes"])),
+                    family("hermes_store_free_bytes", "gauge", "Unused bytes in it.", _alone(found["free"])),
+                    family("hermes_dead_letters", "gauge", what, _alone(found["dead_letters"])),
+                )
+        return disk, family("hermes_store_up", "gauge", "1 when the store answers.", _alone(0))
 
     def _of_turns(self, running: int, waiting: Mapping[str, int]) -> Iterator[str]:
         ended = [({"state": state}, count) for state, count in sorted(self._turns.items())]
@@ -166,6 +326,41 @@ def _of_nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ):
         unit = "_seconds" if name == "lease_left" else ""
         yield family(f"hermes_node_{name}{unit}", "gauge", what, [(labels, node[name]) for labels, node in living])
+
+
+def _of_queues(oldest: Mapping[str, float]) -> Iterator[str]:
+    ages = [({"queue": name}, oldest[name]) for name in sorted(oldest)]
+    what = "How long the oldest message, answer or approval has waited; 0 where nothing waits."
+    yield family("hermes_queue_oldest_seconds", "gauge", what, ages)
+
+
+def _of_measures(measures: Measures) -> Iterator[str]:
+    for name, what, histogram, labels in (
+        ("hermes_turn_seconds", "How long turns took, by platform and state.", measures.turns, ("platform", "state")),
+        (
+            "hermes_first_words_seconds",
+            "From the start of a turn to its first words.",
+            measures.first_words,
+            ("platform",),
+        ),
+        ("hermes_model_seconds", "How long models took, by model and outcome.", measures.models, ("model", "outcome")),
+        ("hermes_tool_seconds", "How long tools took, by tool and outcome.", measures.tools, ("tool", "outcome")),
+    ):
+        yield histogram_family(name, what, histogram.samples(labels))
+    tokens = [({"model": model, "kind": kind}, count) for (model, kind), count in sorted(measures.tokens.items())]
+    yield family("hermes_model_tokens_total", "counter", "Tokens, as the models reported them.", tokens)
+    failed = [({"kind": kind}, count) for (kind,), count in sorted(measures.failures.items())]
+    yield family("hermes_turn_errors_total", "counter", "Turns that failed, by the kind of the error.", failed)
+    logged = [({"level": level, "kind": kind}, count) for (level, kind), count in sorted(measures.troubles.items())]
+    what = "Warnings and errors of the log, by their first words."
+    yield family("hermes_errors_total", "counter", what, logged)
+
+
+def histogram_family(name: str, help_text: str, samples: Iterable[tuple[str, Labels, float]]) -> str:
+    """One histogram, as the text format 0.0.4 wants it."""
+    lines = [f"# HELP {name} {help_text}", f"# TYPE {name} histogram"]
+    lines += [f"{name}{suffix}{_labels(labels)} {_number(value)}" for suffix, labels, value in samples]
+    return "\n".join(lines) + "\n"
 
 
 def _alone(value: float) -> list[Sample]:

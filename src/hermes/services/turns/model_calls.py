@@ -6,6 +6,7 @@ short; pictures that it cannot see are told in words.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,7 @@ from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest
-from hermes.services.events import ReasoningArrived, TextArrived
+from hermes.services.events import ModelCalled, ReasoningArrived, TextArrived
 from hermes.services.models import route_of
 from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store.api import pictures
@@ -68,6 +69,27 @@ class ModelCalls:
         )
         work.partial = ""
         work.thinking.append("")
+        began, outcome, reply = time.monotonic(), "cancelled", ModelReply("")
+        try:
+            reply = await self._answer(work, form)
+            outcome = "ok"
+            return reply
+        except ModelError as error:
+            outcome = error.kind.value
+            raise
+        finally:
+            name = f"{reply.provider}/{reply.model}" if reply.provider else reply.model or named or model.label
+            called = ModelCalled(
+                work.turn.id,
+                name,
+                outcome,
+                time.monotonic() - began,
+                reply.usage.prompt_tokens,
+                reply.usage.completion_tokens,
+            )
+            self._parts.bus.publish_model(called)
+
+    async def _answer(self, work: RunningTurn, form: _Form) -> ModelReply:
         try:
             return await self._seen_or_not(work, form)
         except ModelError as error:
