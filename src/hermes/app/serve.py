@@ -23,7 +23,7 @@ from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
-from hermes.hosting import banner, loop_lag, paths, startup_report
+from hermes.hosting import banner, logs, loop_lag, paths, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer, Handler
@@ -137,6 +137,7 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
         store_is_down=_DatabaseWait(options).goes_on,
         on_wait=lambda reason: _tell_waiting(options, reason),
         set_log_level=logging.getLogger().setLevel,
+        set_log_format=logs.set_format,
         doors_first=True,
         # Other nodes do our work: end here, and let the supervisor start another worker, which joins anew.
         on_gone=lambda reason: options.stop.ask(RESTART_ASKED, reason),

@@ -39,6 +39,7 @@ from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.app.tools import COMMANDS, TOOLS, ToolFactory
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
 from hermes.core.dataclasses import dataclass
+from hermes.core.durations import use_zone
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.keys import LOCAL, AccountKey, SessionKey, Target
@@ -79,6 +80,7 @@ from hermes.services.requests.background import Background
 from hermes.services.requests.requests import Requests
 from hermes.services.requests.subtasks import Subtasks
 from hermes.services.restart import RestartRequest
+from hermes.services.time_zone import zone_of
 from hermes.services.turns import TurnRunner, TurnServices
 from hermes.services.turns.attachments import Attachments
 from hermes.services.turns.compression import Compression
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETENTION_AFTER_SECONDS = 60.0  # the first look at what is too old
+TRACING_LOOK_SECONDS = 10.0
 HAND_OVER_SECONDS = 0.4  # for turns to finish, where another node can go on with them
 
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -134,6 +137,7 @@ class GatewayOptions:
     store_is_down: Callable[[str], bool] = lambda _: False
     store_limits: StoreLimits = field(default_factory=StoreLimits)
     set_log_level: Callable[[str], None] = lambda _: None
+    set_log_format: Callable[[str], None] = lambda _: None
     doors_first: bool = False
     owner_name: str = "gateway"
     on_wait: Callable[[str], None] = lambda _: None
@@ -170,6 +174,9 @@ class StartupContext:
         files = EnvFiles.of(setting.home, setting.environ)
         setting.redactor.learn(secrets_of({**files.all(), **setting.environ}))
         setting.set_log_level(config.logs.level)
+        setting.set_log_format(config.logs.format)
+        zone = zone_of(config.timezone) if config.timezone else None
+        use_zone(lambda: zone)
 
     def _fetch_moved(self, progress: FetchProgress) -> None:
         if progress.state in (FetchState.READY, FetchState.FAILED):
@@ -275,6 +282,7 @@ class Wiring:
             "tools": self._bring_in_tools,
             "cron": self._run_cron,
             "retention": self._run_retention,
+            "tracing": self._run_tracing,
         }
 
     async def _run_backups(self) -> None:
@@ -347,6 +355,29 @@ class Wiring:
             await asyncio.sleep(RETENTION_AFTER_SECONDS)
             await asyncio.to_thread(import_module, "hermes.services.retention")
             await self._retention.run()
+
+    async def _run_tracing(self) -> None:
+        """Send traces while ``tracing.endpoint`` names a collector; another one is found within a few seconds."""
+        while True:
+            wanted = self._config().tracing
+            if not wanted.endpoint:
+                await asyncio.sleep(TRACING_LOOK_SECONDS)
+                continue
+            await asyncio.to_thread(import_module, "hermes.services.tracing")
+            from hermes.services.tracing import Tracing
+
+            sending = asyncio.create_task(Tracing(self._bus, self._config, self._node_name()).run(), name="traces")
+            try:
+                while self._config().tracing == wanted and not sending.done():
+                    await asyncio.wait([sending], timeout=TRACING_LOOK_SECONDS)
+            finally:
+                sending.cancel()
+                await asyncio.wait([sending])
+            if not sending.cancelled() and (error := sending.exception()) is not None:
+                raise error
+
+    def _node_name(self) -> str:
+        return self._node.name if self._node is not None else ""
 
     @cached_property
     def _retention(self) -> Retention:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
+from hermes.core.durations import format_time
 from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:
@@ -87,4 +87,4 @@ def _describe_key(key: Mapping[str, Any]) -> str:
 
 
 def _day(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(at))
+    return format_time("%Y-%m-%d", at)

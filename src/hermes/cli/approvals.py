@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.core.durations import format_time
 from hermes.hosting.terminal import out, out_result
 
 if TYPE_CHECKING:
@@ -125,4 +126,4 @@ def _span(seconds: float) -> str:
 
 
 def _day(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    return format_time("%Y-%m-%d %H:%M", at)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain, note, say
 from hermes.cli.support.tables import table
+from hermes.core.durations import format_time
 from hermes.hosting.terminal import out, out_result
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def listing(sign_ins: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    return format_time("%Y-%m-%d %H:%M", at)
 
 
 def _open(home: Path, *, opens: bool, is_plain: bool) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.core.durations import format_time
 from hermes.hosting.terminal import out_lines, out_result
 from hermes.store.ids import new_id
 
@@ -210,5 +211,5 @@ def _watch(client: GatewayClient, board: str) -> int:
 
 
 def _event(event: Mapping[str, Any]) -> str:
-    when = time.strftime("%H:%M:%S", time.localtime(event["created_at"]))
+    when = format_time("%H:%M:%S", event["created_at"])
     return f"{when}  #{event['task']} {event['kind']} {event['detail']} (by {event['actor']})"

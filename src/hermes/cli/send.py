@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 import sys
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
+from hermes.core.durations import format_time
 from hermes.core.i18n.failures import sentence
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
@@ -97,7 +97,7 @@ def _dead(*, as_json: bool) -> int:
         out_json(letters)
         return 0
     for letter in letters:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(letter["settled_at"] or letter["created_at"]))
+        when = format_time("%Y-%m-%d %H:%M", letter["settled_at"] or letter["created_at"])
         about = f"{letter['id']}  {when}  {letter['target']}  {letter['reason']}"
         out_lines([about, f"    {one_line(letter['text'], 100)}"])
     out(f"Try one again: {command_name()} send --retry {letters[0]['id']}" if letters else "✓ Nothing is undelivered.")

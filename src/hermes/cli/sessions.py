@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
-from hermes.core.durations import count, parse_duration
+from hermes.core.durations import count, format_time, parse_duration
 from hermes.core.text import one_line
 from hermes.hosting.terminal import ask, err, out, out_json, out_lines, out_result, rewrite_line
 
@@ -95,7 +94,7 @@ def _list(client: GatewayClient, args: argparse.Namespace) -> int:
         _print_json(sessions)
         return 0
     for session in sessions:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["updated_at"]))
+        when = format_time("%Y-%m-%d %H:%M", session["updated_at"])
         state = "" if session["ended_at"] is None else " (ended)"
         title = one_line(session["title"] or session["first"], 60)
         out_lines(
@@ -120,7 +119,7 @@ def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:
     if as_json:
         _print_json({**session, "lines": lines})
         return 0
-    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["created_at"]))
+    began = format_time("%Y-%m-%d %H:%M", session["created_at"])
     out_lines([f"{session['id']}  {session['key']}  began {began}  {session['title']}".rstrip()])
     for line in lines:
         out(_spoken(line))
@@ -129,7 +128,7 @@ def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:
 
 def _spoken(line: Mapping[str, Any]) -> str:
     message: Mapping[str, Any] = line["message"] if isinstance(line["message"], Mapping) else {"text": line["message"]}
-    clock = time.strftime("%H:%M:%S", time.localtime(line["at"]))
+    clock = format_time("%H:%M:%S", line["at"])
     who = str(message.get("role", "?"))
     text = str(message.get("text", ""))
     if who == "tool":

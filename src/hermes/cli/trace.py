@@ -10,7 +10,7 @@ from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.tables import table
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import count, format_duration
+from hermes.core.durations import count, format_duration, format_time
 from hermes.core.text import one_line
 from hermes.hosting.terminal import out_result
 
@@ -81,9 +81,8 @@ def _row(message: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _when(at: float) -> str:
     """The time of today, else the day too: a window of 80 columns has room for little more."""
-    moment, now = time.localtime(at), time.localtime()
-    is_today = moment[:3] == now[:3]
-    return time.strftime("%H:%M:%S" if is_today else "%m-%d %H:%M", moment)
+    is_today = format_time("%Y-%m-%d", at) == format_time("%Y-%m-%d", time.time())
+    return format_time("%H:%M:%S" if is_today else "%m-%d %H:%M", at)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,7 +99,7 @@ def timeline(life: Mapping[str, Any]) -> list[str]:
     moments = sorted(_moments(life))
     start = moments[0].at if moments else 0.0
     rows = [f"  {_since(moment.at - start):>8}  {moment.what:<7} {moment.words}" for moment in moments]
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(start))
+    when = format_time("%Y-%m-%d %H:%M:%S", start)
     return [*_headline(life), f"  began {when}", *rows, *_open(life)]
 
 

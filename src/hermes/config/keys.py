@@ -143,6 +143,8 @@ class Schema:
     def _add_older_forms(self) -> None:
         self._place(("model",)).key = self.keys[("model", "default")]  # model: gpt-4o-mini
         self._alias(("agent", "personalities", "*"), self.keys[("personalities", "*")])
+        self._alias(("logging", "level"), self.keys[("logs", "level")])
+        self._alias(("logging", "format"), self.keys[("logs", "format")])
         self._alias(("group_sessions_per_user",), self.keys[("sessions", "group_sessions_per_user")])
         self._alias(("providers", "*", "model"), self.keys[("providers", "*", "default_model")])
         for name in ("mode", "at_hour", "idle_minutes"):

@@ -343,6 +343,22 @@ class LogsConfig:
     level: str = setting(
         "INFO", "lowest level that is logged", env="HERMES_LOG_LEVEL", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
+    format: str = setting(
+        "text", "form of the log; `json`: one object for each line", env="HERMES_LOG_FORMAT", choices=("text", "json")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TracingConfig:
+    """Where a trace of each turn is sent."""
+
+    endpoint: str = web_address(
+        "OpenTelemetry collector that traces are sent to; empty: none", env="OTEL_EXPORTER_OTLP_ENDPOINT"
+    )
+    headers: Secret | None = setting(
+        None, "headers for the collector: `name=value,other=value`", env="OTEL_EXPORTER_OTLP_HEADERS"
+    )
+    service_name: str = setting("hermes", "name of this gateway in the traces", env="OTEL_SERVICE_NAME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +515,7 @@ class Config:
     skills: SkillsConfig = section(SkillsConfig)
     kanban: KanbanConfig = section(KanbanConfig)
     logs: LogsConfig = section(LogsConfig)
+    tracing: TracingConfig = section(TracingConfig)
     proxies: ProxyConfig = section(ProxyConfig, at="proxy")
     model_routes: Mapping[str, str] = by_name("`provider/model` that answers requests for this model name")
     terminal: TerminalConfig = section(TerminalConfig)

@@ -1,10 +1,34 @@
-"""Format and parse durations as people write them."""
+"""Format and parse durations as people write them, and show times in the owner's zone."""
 
 from __future__ import annotations
 
 import re
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import tzinfo
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+_zones: list[Callable[[], tzinfo | None]] = []
+
+
+def use_zone(find: Callable[[], tzinfo | None]) -> None:
+    """Show times in the zone that ``find`` returns; None is the zone of the process. Asked with every time shown."""
+    _zones[:] = [find]
+
+
+def format_time(form: str, at: float) -> str:
+    """Format a moment as ``strftime`` does, in the owner's zone."""
+    zone = _zones[0]() if _zones else None
+    if zone is None:
+        return time.strftime(form, time.localtime(at))
+    from datetime import datetime
+
+    return datetime.fromtimestamp(at, zone).strftime(form)
 
 
 def format_duration(seconds: float) -> str:

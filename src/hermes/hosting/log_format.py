@@ -6,27 +6,50 @@ Imported by the parent too: standard library only, and little of it.
 from __future__ import annotations
 
 import json
+import math
 import os
-import time
 from collections.abc import Mapping
 
+from hermes.core.durations import format_time
 from hermes.core.printable import printable_json, printable_line
 
+_TAIL_BYTES = 64 * 1024
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/@+%…,")
 
 
 def stamp(at: float) -> str:
     """Local time with its offset, to the millisecond: readable here, and the same moment everywhere."""
-    local = time.localtime(at)
-    offset = time.strftime("%z", local)
+    moment, offset = format_time("%Y-%m-%dT%H:%M:%S %z", at).split(" ")
     milliseconds = int(at * 1000) % 1000
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', local)}.{milliseconds:03d}{offset[:3]}:{offset[3:]}"
+    return f"{moment}.{milliseconds:03d}{offset[:3]}:{offset[3:]}"
 
 
 def line(at: float, level: str, words: str, fields: Mapping[str, object]) -> str:
     """One line, whatever the words and the values hold: a stranger's text must not look like a log line of ours."""
     told = "".join(f" {name}={value_text(value)}" for name, value in fields.items())
     return f"{stamp(at)} {level} {printable_line(words)}{told}"
+
+
+def json_line(at: float, level: str, words: str, fields: Mapping[str, object], trace: str = "") -> str:
+    """The same event as one JSON object: ``time``, ``level``, ``message``, the fields, and an exception's ``trace``."""
+    told: dict[str, object] = {"time": stamp(at), "level": level, "message": words}
+    for name, value in fields.items():
+        is_number = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+        plain = value if is_number or value is None else str(value)
+        told[f"{name}_" if name in told or name == "trace" else name] = plain
+    if trace:
+        told["trace"] = trace
+    return json.dumps(told, ensure_ascii=False)
+
+
+def ends_in_json(path: str) -> bool:
+    """Whether the last line of a log is such an object: who cannot know the configuration writes as others do."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return file.read().rstrip(b"\n").rpartition(b"\n")[2].startswith(b'{"time"')
+    except OSError:
+        return False
 
 
 def value_text(value: object) -> str:

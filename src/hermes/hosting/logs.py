@@ -30,12 +30,22 @@ _OF_EVERY_RECORD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "
 class LineFormatter(logging.Formatter):
     """``2026-05-01T12:00:00.000+02:00 WARNING Disconnected platform=qq account=main reason="…"``, secrets hidden."""
 
+    is_json = False
+    """Of all formatters at once: each event as one JSON object instead."""
+
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
         self._redactor = redactor
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: value for name, value in record.__dict__.items() if name not in _OF_EVERY_RECORD}
+        if self.is_json:
+            trace = self.formatException(record.exc_info) if record.exc_info else record.stack_info or ""
+            # Before it is written as JSON, which escapes letters that a secret may have.
+            clean = {name: self._redactor(value) if isinstance(value, str) else value for name, value in fields.items()}
+            words = self._redactor(record.getMessage())
+            text = log_format.json_line(record.created, record.levelname, words, clean, self._redactor(trace))
+            return self._redactor(text)
         text = log_format.line(record.created, record.levelname, record.getMessage(), fields)
         if record.exc_info:
             text += "\n" + _indented(self.formatException(record.exc_info))
@@ -244,6 +254,11 @@ class Logs(AbstractContextManager["Logs"]):
         threading.excepthook = _thread_failed
         sys.unraisablehook = _could_not_be_raised
         self._listener.start()
+
+
+def set_format(name: str) -> None:
+    """``text`` or ``json``, for all that is logged from now on."""
+    LineFormatter.is_json = name == "json"
 
 
 def _thread_failed(failed: threading.ExceptHookArgs) -> None:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from hermes.core.durations import use_zone
 from hermes.hosting import heartbeat, locks, log_format, paths, processes, tool_processes
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
 from hermes.hosting.terminal import err_unbuffered
@@ -297,7 +298,8 @@ class Parent:
             self._say("WARNING", "Worker exit not recorded", {"reason": str(error)})
 
     def _say(self, level: str, words: str, fields: dict[str, object]) -> None:
-        text = log_format.line(time.time(), level, words, fields)
+        form = log_format.json_line if log_format.ends_in_json(paths.log(self._settings.home)) else log_format.line
+        text = form(time.time(), level, words, fields)
         log_format.append(paths.log(self._settings.home), text)
         log_format.append(paths.error_log(self._settings.home), text)
         if not self._settings.detached:  # the log has it, and nobody watches
@@ -446,6 +448,7 @@ def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Setting
 
 def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     os.umask(0o077)
+    use_zone(lambda: None)  # the parent loads no configuration: its few lines have the zone of the process
     processes.rename_process(PROCESS_NAME)
     processes.adopt_orphans()
     processes.hide_memory()

@@ -7,14 +7,13 @@ judged by its heartbeat; one that holds no lock is not running, whatever a file 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import count, format_duration
+from hermes.core.durations import count, format_duration, format_time
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
 from hermes.store.sqlite.losses import tells_of_loss
@@ -349,4 +348,4 @@ def _first(state: State, words: str) -> str:
 
 
 def _clock(at: float, form: str = "%H:%M") -> str:
-    return time.strftime(form, time.localtime(at))
+    return format_time(form, at)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from hermes.core.durations import format_time
 from hermes.core.keys import LOCAL
 from hermes.core.text import one_line
 from hermes.hosting import startup_report
@@ -85,4 +86,4 @@ class ForegroundWindow:
         return next((one for one in self._gateway.supervisor.status() if one["account"] == account), {})
 
     def _line(self, what: str, text: str) -> None:
-        self._write(f"{time.strftime('%H:%M')}  {what:<9} {text}")
+        self._write(f"{format_time('%H:%M', time.time())}  {what:<9} {text}")

@@ -206,7 +206,7 @@ def forget_typed(path: Path, texts: Sequence[str]) -> None:
 
 def blank_log(path: Path, gone: DeletedSession) -> None:
     """Overwrite what a session said in a log of level DEBUG, in its place: the file may be in use."""
-    name = gone.key.rpartition(":")[2] or gone.id
+    name = deletion.chat_of(gone.key) or gone.id
     with path.open("r+b") as file:
         at = 0
         for line in file.readlines():

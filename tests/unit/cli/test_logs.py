@@ -13,6 +13,7 @@ import pytest
 
 from hermes.cli import logs
 from hermes.cli.main import BROKEN_PIPE
+from hermes.hosting import log_format
 from hermes.hosting.log_reader import LogFilter, LogTail, entries, newest
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -115,3 +116,19 @@ def test_following_ends_when_its_reader_has_left_though_nothing_is_logged(log: P
         following.stdout.readline()
         following.stdout.close()
         assert following.wait(timeout=60) == BROKEN_PIPE
+
+
+def test_a_log_of_json_is_filtered_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.log"
+    lines = [
+        log_format.json_line(1_000.0, "INFO", "Connected", {"platform": "telegram"}),
+        log_format.json_line(2_000.0, "WARNING", "Disconnected", {"platform": "qq", "reason": "code=4009"}),
+        log_format.line(3_000.0, "ERROR", "Worker ended", {"code": 9}),
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    [found] = newest(str(path), LogFilter(component="qq"), 10)
+    assert (found.level, found.at, found.fields["reason"]) == ("WARNING", 2_000.0, "code=4009")
+    assert [entry.level for entry in newest(str(path), LogFilter(level="WARNING", since=1_500.0), 10)] == [
+        "WARNING",
+        "ERROR",
+    ]

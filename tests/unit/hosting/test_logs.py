@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -10,11 +11,14 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from hermes.core.durations import format_time, use_zone
 from hermes.core.secret import Redactor, Secret
-from hermes.hosting.logs import CleanFormatter, LineFormatter, Logs
+from hermes.hosting import log_format
+from hermes.hosting.logs import CleanFormatter, LineFormatter, Logs, set_format
 
 log = logging.getLogger("hermes.test")
 
@@ -38,6 +42,40 @@ def test_figures_are_short_and_an_empty_value_is_seen(value: object, text: str) 
 
 def test_a_line_break_in_a_value_cannot_pass_for_a_line() -> None:
     assert "\n" not in shown("Said\nINFO Paired", text="a\nERROR b")
+
+
+def test_a_log_of_json_has_one_object_for_each_line_and_no_secret(tmp_path: Path) -> None:
+    token = 'sk-"quoted"-secret-0123456789'
+    set_format("json")
+    try:
+        with Logs.open(str(tmp_path), Redactor([Secret(token)]), console=False):
+            log.warning("Disconnected\nINFO Paired", extra={"platform": "qq", "wait": 2.5, "ok": True, "time": "x"})
+            try:
+                raise ValueError(f"refused {token}")
+            except ValueError:
+                log.exception("Failed", extra={"reason": float("nan")})
+    finally:
+        set_format("text")
+    lines = [json.loads(line) for line in (tmp_path / "logs" / "gateway.log").read_text().splitlines()]
+    assert [(line["level"], line["message"]) for line in lines] == [
+        ("WARNING", "Disconnected\nINFO Paired"),
+        ("ERROR", "Failed"),
+    ]
+    assert (lines[0]["platform"], lines[0]["wait"], lines[0]["ok"], lines[0]["time_"]) == ("qq", 2.5, True, "x")
+    assert lines[1]["reason"] == "nan"
+    assert "ValueError: refused" in lines[1]["trace"]
+    assert "quoted" not in (tmp_path / "logs" / "gateway.log").read_text()
+    assert log_format.ends_in_json(str(tmp_path / "logs" / "gateway.log"))
+    assert log_format.ends_in_json(str(tmp_path / "nowhere")) is False
+
+
+def test_times_are_those_of_the_zone_that_is_used() -> None:
+    use_zone(lambda: ZoneInfo("Asia/Shanghai"))
+    try:
+        assert log_format.stamp(0.25) == "1970-01-01T08:00:00.250+08:00"
+        assert format_time("%H:%M", 0.0) == "08:00"
+    finally:
+        use_zone(lambda: None)
 
 
 def test_both_files_are_written_for_their_owner_alone(tmp_path: Path) -> None:

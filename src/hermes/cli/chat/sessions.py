@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.cli.chat.lines import EMPTY, UNLIMITED, Line, StyledText, plain, text_of, wrap
 from hermes.cli.chat.markdown import render
 from hermes.cli.chat.menu import Menu, MenuChoice
+from hermes.core.durations import format_time
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL, SessionKey
 from hermes.core.printable import printable, printable_line
@@ -21,9 +21,9 @@ MAX_SHOWN_LINES = 40  # of one message that was said by the person
 def picker(found: Sequence[Mapping[str, Any]], words: Texts, now: float) -> Menu:
     choices = []
     for session in found:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["updated_at"]))
+        when = format_time("%Y-%m-%d %H:%M", session["updated_at"])
         if now - session["updated_at"] < 20 * 3600:
-            when = time.strftime("%H:%M", time.localtime(session["updated_at"]))
+            when = format_time("%H:%M", session["updated_at"])
         platform = platform_of(str(session["key"]))
         note = "  ".join(filter(None, (when, f"{session['lines']} {words.CHAT_LINES}", platform)))
         preview = tuple(_preview(said) for said in session["preview"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes.cli.checks.finding import Finding
+from hermes.core.durations import format_time
 from hermes.hosting import banner, paths, status
 from hermes.store import home_faults
 from hermes.store.home import KEPT_OPEN, Whose, inspect_home
@@ -130,11 +130,11 @@ def clock_check(home: Path, ahead: float | None, now: float) -> Finding:
         return Finding("clock", "trouble", f"{abs(ahead):.0f} s {side} the servers that were asked → {cure}")
     written = newest_write(home)
     if written - now > MAX_CLOCK_SECONDS:
-        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(written))
+        day = format_time("%Y-%m-%d %H:%M", written)
         text = f"set back: files of the home were written at {day}, which is in the future → {cure}"
         return Finding("clock", "trouble", text)
     compared = "" if ahead is None else ", as the servers that were asked"
-    return Finding("clock", "good", f"{time.strftime('%Y-%m-%d %H:%M %Z', time.localtime(now))}{compared}")
+    return Finding("clock", "good", f"{format_time('%Y-%m-%d %H:%M %Z', now)}{compared}")
 
 
 MAX_CLOCK_SECONDS = 120.0

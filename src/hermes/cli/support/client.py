@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
+from hermes.core.durations import format_time
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
 from hermes.hosting import heartbeat, lifecycle, locks, paths, processes
@@ -301,7 +302,7 @@ def _why_it_waits(home: Path) -> str:
     again_at = float(last.get("next_start_at", 0.0))
     if again_at - time.time() < SAY_AFTER_SECONDS:
         return ""
-    when = time.strftime("%H:%M:%S", time.localtime(again_at))
+    when = format_time("%H:%M:%S", again_at)
     return (
         f"The gateway could not start ({last['how']}) and tries again at {when}. "
         f"Now: {command_name()} gateway restart     Why: {command_name()} logs"

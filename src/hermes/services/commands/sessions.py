@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from hermes.core.durations import format_time
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Role
@@ -141,7 +140,7 @@ def _last_lines(tx: Tx, words: Texts, lane: str, count: int) -> list[str]:
 
 
 def _line(words: Texts, number: int, session: Session, here: str) -> str:
-    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.updated_at))
+    day = format_time("%Y-%m-%d %H:%M", session.updated_at)
     mark = words.SESSIONS_HERE if session.id == here else ""
     title = _title(words, session)
     return words.SESSIONS_LINE.format(number=number, title=title, lines=words.lines(session.seq), day=day) + mark

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import orjson
 
 from hermes.core.dataclasses import dataclass
+from hermes.core.durations import format_time
 from hermes.store.ids import time_of
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def tells_of_loss(text: str) -> bool:
 
 
 def clock_time(at: float | None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at or 0.0))
+    return format_time("%Y-%m-%d %H:%M", at or 0.0)
 
 
 # The file
