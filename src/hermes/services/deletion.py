@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from hermes.core.errors import GatewayError
@@ -79,13 +79,14 @@ class SessionDeletion:
     async def _blank_all(self, session_ids: Sequence[str]) -> None:
         """Blank sessions, and those of their subtasks, which are deleted with them."""
         waiting, done = list(session_ids), set[str]()
+        commands = await self._find_commands(session_ids)
         while waiting:
             session_id = waiting.pop()
             gone = await self._db.read(deletion.get, session_id)
             if gone is None or session_id in done:
                 continue
             done.add(session_id)
-            traces = await self._blank(gone)
+            traces = await self._blank(gone, commands.get(session_id, ()))
             for child in await self._db.read(deletion.children_of, traces.children):
                 await self._db.alone(deletion.delete, child, now=self._clock.now())
                 waiting.append(child)
@@ -98,17 +99,27 @@ class SessionDeletion:
             is_named = await self._db.read(deletion.is_named, name)
             await self._db.alone(deletion.drop_picture, name, is_named_before=is_named, looked_at=looked_at)
 
-    async def _blank(self, gone: DeletedSession) -> Traces:
+    async def _find_commands(self, session_ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Find the commands given in these chats, in one pass over the messages of that time."""
+        found = [await self._db.read(deletion.get, session_id) for session_id in session_ids]
+        chats = [gone for gone in found if gone is not None and deletion.has_commands(gone.key)]
+        commands: dict[str, list[str]] = {}
+        place: tuple[float, str] | None = (min(gone.since for gone in chats) - 60.0, "") if chats else None
+        until = max((gone.until for gone in chats), default=0.0)
+        while place is not None:
+            rows, place = await self._db.read(deletion.commands_in, chats, after=place, until=until)
+            for session_id, event_id in rows:
+                commands.setdefault(session_id, []).append(event_id)
+        return commands
+
+    async def _blank(self, gone: DeletedSession, ids: Sequence[str]) -> Traces:
         traces, is_more = Traces(), True
         while is_more:
             found, is_more = await self._db.alone(deletion.blank_turns, gone.id)
             traces.add(found)
-        place: tuple[float, str] | None = (gone.since - 60.0, "")
-        while place is not None:
-            ids, place = await self._db.read(deletion.commands_in, gone, after=place)
-            for start in range(0, len(ids), deletion.BITE_TURNS):
-                bite = ids[start : start + deletion.BITE_TURNS]
-                traces.add(await self._db.alone(deletion.blank_commands, gone.id, bite))
+        for start in range(0, len(ids), deletion.BITE_TURNS):
+            bite = ids[start : start + deletion.BITE_TURNS]
+            traces.add(await self._db.alone(deletion.blank_commands, gone.id, bite))
         traces.add(await self._db.alone(deletion.blank_rest, gone.id))
         await self._db.alone(forget_lane, gone.key)
         await self._db.alone(deletion.finish, gone.id)

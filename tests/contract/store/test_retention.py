@@ -136,9 +136,9 @@ async def test_a_deleted_session_keeps_ids_and_states_and_no_words(database: Dat
     await database.alone(deletion.blank_turns, session.id)
     gone = await database.read(deletion.get, session.id)
     assert gone is not None
-    ids, after = await database.read(deletion.commands_in, gone, after=(NOW, ""))
-    assert (ids, after) == ([command.id], None)
-    await database.alone(deletion.blank_commands, session.id, ids)
+    found, after = await database.read(deletion.commands_in, [gone], after=(NOW, ""), until=gone.until)
+    assert (found, after) == ([(session.id, command.id)], None)
+    await database.alone(deletion.blank_commands, session.id, [command.id])
     await database.alone(deletion.blank_rest, session.id)
     assert await database.alone(deletion.finish, session.id)
     life = await database.read(trace.life_of, turn_id)

@@ -14,6 +14,7 @@ from dataclasses import field
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.lane import DOORS
 from hermes.store import checkpoints
 from hermes.store.db import Tx
 from hermes.store.sessions import transcripts
@@ -161,10 +162,16 @@ def _blank_deliveries(tx: Tx, where: str, name: str, traces: Traces) -> None:
         tx.run("DELETE FROM files_out WHERE outbox_id = :id", id=delivery)
 
 
+def has_commands(key: str) -> bool:
+    """Whether commands can be given under a key: not by requests, subtasks, jobs and webhooks."""
+    where = _parsed(key)
+    return where is None or where.platform not in DOORS
+
+
 def commands_in(
-    tx: Tx, gone: DeletedSession, *, after: tuple[float, str]
-) -> tuple[list[str], tuple[float, str] | None]:
-    """Commands and presses of a chat between the beginning and the end of a session; and where to read on."""
+    tx: Tx, chats: Sequence[DeletedSession], *, after: tuple[float, str], until: float
+) -> tuple[list[tuple[str, str]], tuple[float, str] | None]:
+    """Commands and presses in these chats while their sessions lasted: session and event; and where to read on."""
     rows: list[tuple[str, float, str, str]] = tx.all(
         """
         SELECT id, received_at, lane, turn_id FROM inbox
@@ -174,10 +181,19 @@ def commands_in(
         lambda *row: row,
         at=after[0],
         after=after[1],
-        until=gone.until,
+        until=until,
         limit=BITE_EVENTS,
     )
-    found = [event_id for event_id, _, lane, turn_id in rows if lane == gone.key and not turn_id]
+    by_key: dict[str, list[DeletedSession]] = {}
+    for gone in chats:
+        by_key.setdefault(gone.key, []).append(gone)
+    found = [
+        (gone.id, event_id)
+        for event_id, at, lane, turn_id in rows
+        if not turn_id
+        for gone in by_key.get(lane, ())
+        if gone.since - 60.0 <= at <= gone.until
+    ]
     return found, (rows[-1][1], rows[-1][0]) if len(rows) == BITE_EVENTS else None
 
 
