@@ -22,6 +22,7 @@ import orjson
 from hermes import __version__
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.keys import SessionKey
 from hermes.services.events import EventBus, ModelCalled, ToolEnded, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.http import ProxyRules, make_session
@@ -85,7 +86,7 @@ class Tracing:
                 ) as answer:
                     trouble = f"status {answer.status}" if answer.status >= 300 else ""
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                trouble = type(error).__name__
+                trouble = describe_failure(error)
             if trouble and not self._trouble:
                 log.warning("Traces not sent", extra={"spans": len(spans), "reason": trouble})
             elif self._trouble and not trouble:
