@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 
 from bench import machine
-from bench.rig import ROOT, BenchError, World, folder, world
+from bench.rig import BenchError, World, folder, world
 from bench.rows import Plan, Row, Rows, milliseconds
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
+from hermes.store import codec, people
+from hermes.store.db import Tx
 from hermes.store.home import make_home
 from hermes.store.kanban import tasks
 from hermes.store.kanban.open import MIGRATIONS
@@ -20,14 +24,15 @@ from hermes.store.open import open_database
 
 LINES = 10
 LINE_BYTES = 120
-SEED_SECONDS = 1800.0
+PER_TRANSACTION = 250
+FIRST_CHAT = 5_000_000
 MAX_MILLISECONDS = 1000.0
 MAX_KILOBYTES = 300.0
 MAX_MEGABYTES = 2.0
 TIMES = 5
 CALM_SECONDS = 5.0
-PAGES_OF_EIGHT_HOURS = 480
-"""A page that is loaded anew each minute for eight hours; in between it listens."""
+PAGES_OF_EIGHT_HOURS = 240
+"""A page that is loaded anew every two minutes for eight hours; in between it listens."""
 
 ROUTES = (
     "/api/overview",
@@ -78,7 +83,6 @@ async def _routes(plan: Plan, http: aiohttp.ClientSession) -> Rows:
         session = (await answer.json())["data"][0]["id"]
     async with http.get("/api/messages?direction=in&limit=1") as answer:
         message = (await answer.json())["data"][0]["id"]
-    await _index(http)
     slowest: list[tuple[float, str]] = []
     largest: list[tuple[float, str]] = []
     for form in ROUTES:
@@ -98,14 +102,6 @@ async def _routes(plan: Plan, http: aiohttp.ClientSession) -> Rows:
         Row(f"dashboard: slowest of {len(ROUTES)} routes", *max(slowest)[:1], "ms", MAX_MILLISECONDS, max(slowest)[1]),
         Row("dashboard: largest answer", *max(largest)[:1], "kB", MAX_KILOBYTES, max(largest)[1]),
     ]
-
-
-async def _index(http: aiohttp.ClientSession) -> None:
-    """Search until the index, which the first search begins, holds everything."""
-    while True:
-        async with http.get("/api/sessions?query=nothing+like+this") as answer:
-            if (await answer.json())["is_complete"]:
-                return
 
 
 async def _open_page(plan: Plan, here: World, http: aiohttp.ClientSession) -> Rows:
@@ -130,7 +126,7 @@ async def _open_page(plan: Plan, here: World, http: aiohttp.ClientSession) -> Ro
 
 
 async def _day(plan: Plan, here: World, http: aiohttp.ClientSession) -> Rows:
-    """Eight hours of use: the page is loaded each minute, listens, and is left; time is not waited for."""
+    """Eight hours of use: the page is loaded again and again, listens, and is left; time is not waited for."""
     pages = plan.count(PAGES_OF_EIGHT_HOURS, 3)
     for _ in range(plan.count(50, 1)):
         await _visit(http)
@@ -156,21 +152,72 @@ async def _visit(http: aiohttp.ClientSession) -> None:
 
 
 async def _seed(home: Path, count: int) -> None:
-    environ = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"}
-    told = ["--sessions", str(count), "--lines", str(LINES), "--line-bytes", str(LINE_BYTES)]
-    command = [sys.executable, "-m", "bench.seed", str(home), *told]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=environ)
-    async with asyncio.timeout(SEED_SECONDS):
-        if await process.wait():
-            raise BenchError("The store was not seeded.")
+    """Store conversations by plain inserts, as thirty days of use leave them: what is measured are questions."""
+    make_home(home)
+    db = await open_database(home / "state.db")
+    try:
+        for first in range(0, count, PER_TRANSACTION):
+            await db.write(_add_sessions, range(first, min(first + PER_TRANSACTION, count)), time.time())
+    finally:
+        await db.close()
+
+
+def _add_sessions(tx: Tx, numbers: range, now: float) -> None:
+    text = "An ordinary line of talk. ".ljust(LINE_BYTES, "x")
+    for number in numbers:
+        chat, at = FIRST_CHAT + number, now - (number % 720) * 3600.0 - number / 1000
+        lane, target, person = f"agent:main:telegram:dm:{chat}", f"telegram:{chat}", f"p_telegram_{chat}"
+        session = f"s_{number:08}"
+        people.ensure(tx, person, platform="telegram", user_id=str(chat), name=f"Ana {number}", role="user", now=at)
+        tx.run(
+            "INSERT INTO sessions (id, key, seq, created_at, updated_at) VALUES (:id, :key, :seq, :at, :at)",
+            id=session, key=lane, seq=LINES, at=at,
+        )  # fmt: skip
+        for turn in range(LINES // 2):
+            names = {"turn": f"t_{number:08}{turn}", "lane": lane, "at": at + turn, "end": at + turn + 0.8}
+            said = codec.dump(ChatMessage(Role.USER, text))
+            answered = codec.dump(ChatMessage(Role.ASSISTANT, text))
+            for seq, body in ((2 * turn + 1, said), (2 * turn + 2, answered)):
+                tx.run(
+                    "INSERT INTO transcript (session_id, seq, turn_id, kind, body, at)"
+                    " VALUES (:session, :seq, :turn, 'message', :body, :at)",
+                    session=session, seq=seq, body=body, turn=names["turn"], at=names["at"],
+                )  # fmt: skip
+            tx.run(
+                "INSERT INTO turns (id, lane, session_id, state, person_id, attempts, model, prompt_tokens,"
+                " completion_tokens, created_at, ended_at)"
+                " VALUES (:turn, :lane, :session, 'done', :person, 1, 'fake-1', 120, 30, :at, :end)",
+                session=session, person=person, **names,
+            )  # fmt: skip
+            key = SessionKey("telegram", ChatKind.DM, str(chat))
+            message = InboundMessage((), key, str(chat), text, datetime.fromtimestamp(at, UTC))
+            tx.run(
+                "INSERT INTO inbox (id, lane, seq, platform, account, kind, sender_id, body, state, turn_id,"
+                " received_at, ready_at, settled_at) VALUES (:id, :lane, :seq, 'telegram', 'main', 'message',"
+                " :sender, :body, 'answered', :turn, :at, :at, :end)",
+                id=f"ev_{number:08}{turn}", seq=turn, sender=str(chat), body=codec.dump(message), **names,
+            )  # fmt: skip
+            reply = f"ob_{number:08}{turn}"
+            tx.run(
+                "INSERT INTO outbox (id, target, seq, turn_id, group_id, idx, kind, body, state, attempts, not_before,"
+                " expires_at, created_at, settled_at) VALUES (:id, :target, :seq, :turn, :id, 0, 'reply', :body,"
+                " 'sent', 1, :at, :at, :at, :end)",
+                id=reply, target=target, seq=turn, turn=names["turn"], at=names["at"], end=names["end"],
+                body=codec.dump(OutboundMessage(key.target, text)),
+            )  # fmt: skip
 
 
 async def _add_tasks(home: Path, count: int) -> None:
     make_home(home)
     db = await open_database(home / "kanban.db", migrations=MIGRATIONS)
     try:
-        for number in range(count):
-            new = NewTask(f"Task {number}: look at what came in", "Read it, and say what to do. " * 5)
-            await db.write(tasks.make, new, actor="bench", now=time.time())
+        for first in range(0, count, PER_TRANSACTION):
+            await db.write(_make_tasks, range(first, min(first + PER_TRANSACTION, count)))
     finally:
         await db.close()
+
+
+def _make_tasks(tx: Tx, numbers: range) -> None:
+    for number in numbers:
+        new = NewTask(f"Task {number}: look at what came in", "Read it, and say what to do. " * 5)
+        tasks.make(tx, new, actor="bench", now=time.time())

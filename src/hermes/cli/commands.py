@@ -6,7 +6,7 @@ COMMANDS: dict[str, str] = {
     "chat": "Talk to the agent (the same as no command at all)",
     "setup": "Set up a model and a chat platform, question by question",
     "gateway": "Run and check the gateway, connect chats: run, start, stop, restart, status, install, setup, test",
-    "dashboard": "Open the dashboard in a browser; list and end its sign-ins",
+    "dashboard": "Open the dashboard in a browser, list and end its sign-ins",
     "send": "Send a message to a chat",
     "trace": "Show what happened to a message, a turn or a delivery",
     "status": "Show the state of the gateway on one screen",

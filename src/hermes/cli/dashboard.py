@@ -54,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
             answer = client.ask("dashboard.list")
             return out_result(answer, listing(answer), as_json=args.as_json)
         answer = client.ask("dashboard.revoke", {"id": args.id})
-        ended = "1 sign-in" if answer["count"] == 1 else f"{answer['count']} sign-ins"
-        return out_result(answer, [f"✓ Ended: {ended}."], as_json=args.as_json)
+        return out_result(answer, [f"✓ Sign-ins ended: {answer['count']}."], as_json=args.as_json)
 
 
 def listing(sign_ins: list[Mapping[str, Any]]) -> list[str]:

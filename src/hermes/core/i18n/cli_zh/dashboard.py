@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HELP = {
-    "Open the dashboard in a browser; list and end its sign-ins": "在浏览器中打开控制台；列出和结束登录",
+    "Open the dashboard in a browser, list and end its sign-ins": "在浏览器中打开控制台；列出和结束登录",
     "open the dashboard in a browser (the default)": "在浏览器中打开控制台（默认）",
     "list the sign-ins that count": "列出有效的登录",
     "end a sign-in": "结束一个登录",
@@ -24,9 +24,7 @@ SENTENCES = {
     "Open this link in a browser. It works once, for 5 minutes:": "请在浏览器中打开此链接。只能用一次，5 分钟内有效：",
     "From another machine, type this there first, and keep it open:": "在另一台机器上：先在那里输入这行，并保持打开：",
     "Nobody is signed in. Sign in: {}": "没有人登录。登录：{}",
-    "Ended: {}.": "已结束：{}。",
-    "{} sign-ins": "{} 个登录",
-    "1 sign-in": "1 个登录",
+    "Sign-ins ended: {}.": "已结束的登录：{}。",
     "signed in by": "登录方式",
     "last seen": "最近使用",
     "address": "地址",
