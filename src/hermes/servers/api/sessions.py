@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 PREVIEW = 80
 LONGEST_SNIPPET = 300
 MAX_WORDS = 20
-SEARCH_SECONDS = 0.5
+SEARCH_SECONDS = 0.25
 """How long a search waits for its index; what was said since then is found by the next one."""
 FIRST_LINES = 5
 PAGE = 50
