@@ -85,12 +85,14 @@ async def test_edited_message_is_sent_in_a_branch_and_the_original_stays(desk: D
     await page.wait("document.querySelectorAll('.message.user').length === 2")
     before = await page.run("location.search")
     last = "[...document.querySelectorAll('.message.user')].at(-1)"
-    await page.run(f"{last}.querySelector('[aria-label=\"Edit and branch\"]').click()")
+    button = f"{last}.querySelector('[aria-label=\"Edit and branch\"]')"
+    await page.wait(button)
+    await page.run(f"{button}.click()")
     await page.write("dialog textarea", "second, put differently")
     await page.press_button("Send in a branch", "dialog")
     await page.wait_text("Three.")
     assert await page.run("location.search") != before
-    assert "second, put differently" in await page.text(".lines")
+    await page.wait("document.querySelector('.lines').innerText.includes('second, put differently')")
     sent = [line["content"] for line in model.requests[-1]["messages"] if line["role"] == "user"]
     assert [str(text).rsplit("\n", 1)[-1] for text in sent] == ["first", "second, put differently"]
     await page.goto(desk.url(f"chat{before}"))

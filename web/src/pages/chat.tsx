@@ -43,9 +43,11 @@ function useConversation(id: string) {
   current.current = conversation;
   const wanted = useRef(id);
   wanted.current = id;
+  const newest = useRef(0);
 
   const refresh = useCallback(async (isAnew = false) => {
     if (!id) return;
+    const number = ++newest.current;
     const path = `/api/sessions/${encodeURIComponent(id)}`;
     const session = await api.get<Session>(path);
     const seen = current.current?.session.id === session.id ? current.current.lines : [];
@@ -59,7 +61,8 @@ function useConversation(id: string) {
       lines = mergeLines(lines, page.data);
       after = page.next_after ?? null;
     }
-    if (wanted.current !== id) return; // another conversation was opened meanwhile
+    // Another conversation was opened meanwhile, or the same one was asked for again and knows more.
+    if (wanted.current !== id || newest.current !== number) return;
     setConversation({ session, lines: lines.slice(-MOST_LINES) });
     setError(undefined);
   }, [id]);
@@ -160,6 +163,18 @@ export default function Chat() {
     const element = scroller.current;
     if (element && sticks.current) element.scrollTop = element.scrollHeight;
   });
+
+  // What grows by itself (a question that is read, code that gets its colours) is followed too.
+  useEffect(() => {
+    const box = scroller.current;
+    const lines = box?.firstElementChild;
+    if (!box || !lines) return undefined;
+    const watch = new ResizeObserver(() => {
+      if (sticks.current) box.scrollTop = box.scrollHeight;
+    });
+    watch.observe(lines);
+    return () => watch.disconnect();
+  }, []);
 
   async function follow(start: (following: RunFollower) => Promise<void>): Promise<boolean> {
     follower.current?.leave();
