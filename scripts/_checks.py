@@ -1,7 +1,7 @@
 """The checks behind ./scripts/check and ./scripts/test. All of them run even when an early one fails.
 
 The static ones run side by side, and beside the first tests; pytest in parallel where tests do not mind company, and
-alone for chaos, whose promises are about seconds. A few tests that failed are tried once more, alone: a machine that
+two at a time for chaos, whose promises are about seconds. A few tests that failed are tried once more, alone: a machine that
 stood still for half a minute says nothing about the code. The last lines name those too, and say what failed, what was
 skipped, and why.
 """
@@ -32,7 +32,7 @@ STATIC: dict[str, list[str]] = {
 FAILED_TESTS, NO_TESTS = 1, 5  # exit codes of pytest: some failed; nothing collected
 # Python 3.11 may fail to parse a source while another thread does, and pytest parses one to show a failure its own way.
 PLAIN_TRACES = ("--tb=native",)
-MOST_NAMED_SLOW = 12
+MOST_NAMED_SLOW = 30
 MOST_TRIED_AGAIN = 10  # more than these are no bad luck
 
 
@@ -61,7 +61,7 @@ BESIDE = Suite(
     ),
     WORKERS,
 )
-ALONE = Suite("chaos, short form", ("tests/chaos",))
+ALONE = Suite("chaos, short form", ("tests/chaos",), 2)
 SUITES = {"fast": [UNIT], "all": [BESIDE, ALONE], "second": [SECOND]}
 
 

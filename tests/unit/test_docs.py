@@ -118,8 +118,7 @@ def test_the_page_on_platforms_shows_the_example_as_it_is() -> None:
 
 def test_every_decision_has_its_three_parts() -> None:
     pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
-    numbers = [int(page.name[:4]) for page in pages]
-    assert len(set(numbers)) == len(numbers)
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
     for page in pages:
         text = page.read_text("utf-8")
         assert all(part in text for part in ("Context", "Decision", "Consequence")), page.name

@@ -152,10 +152,10 @@ class Retention:
 def _delete_requests(tx: Tx, session_ids: Sequence[str]) -> int:
     count = 0
     for session_id in session_ids:
-        key = tx.value("SELECT key FROM sessions WHERE id = :id", id=session_id)
+        session = transcripts.get(tx, session_id)
         count += transcripts.delete(tx, session_id)
-        if key:
-            pruning.forget_lane(tx, str(key))
+        if session is not None:
+            pruning.forget_lane(tx, session.key)
     return count
 
 
