@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -34,3 +34,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("clients")
         for line in table(rows):
             terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+    """Keep a property of the test for the table: as ``record_property``, which refuses the form of our reports."""
+
+    def keep(name: str, value: object) -> None:
+        request.node.user_properties.append((name, value))
+
+    return keep

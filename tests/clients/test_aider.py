@@ -72,7 +72,7 @@ class Aider:
 
 
 @pytest.mark.timeout(1800)
-async def test_aider(client: Client, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+async def test_aider(client: Client, tmp_path: Path, record: Callable[[str, object], None]) -> None:
     aider = Aider(client, await python_with(PACKAGE, is_long=True), tmp_path)
     prepare_for_aider(client.model)
     printed = {
@@ -92,4 +92,4 @@ async def test_aider(client: Client, tmp_path: Path, record_property: Callable[[
     edited = [file for file in ("weather.txt", "both.txt") if (aider.project / file).exists()]
     row = Row("aider", {"approval": NO_APPROVAL})
     await row.check(client, {"said": said, "weather_calls": len(edited)})
-    row.end(record_property)
+    row.end(record)

@@ -74,7 +74,7 @@ class Codex:
 
 
 @pytest.mark.timeout(1200)
-async def test_codex(client: Client, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+async def test_codex(client: Client, tmp_path: Path, record: Callable[[str, object], None]) -> None:
     codex = Codex(client, await npm.installed(PACKAGE, is_long=True), tmp_path)
     client.model.when("^weather$", calls_tools(SHELL))
     client.model.when("^both$", calls_tools(("deploy", {"name": "both"}), SHELL))
@@ -88,4 +88,4 @@ async def test_codex(client: Client, tmp_path: Path, record_property: Callable[[
     row = Row("Codex CLI")
     ran = (codex.project / OWN).read_text().splitlines()
     await row.check(client, {"said": said, "weather_calls": len(ran)})
-    row.end(record_property)
+    row.end(record)

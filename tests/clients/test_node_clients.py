@@ -32,11 +32,11 @@ async def run(client: Client, script: str, *packages: str) -> Json:
 
 
 @pytest.mark.timeout(240)
-async def test_openai(client: Client, record_property: Record) -> None:
+async def test_openai(client: Client, record: Record) -> None:
     found = await run(client, "openai_node.mjs", OPENAI)
     row = Row("openai (Node)")
     await row.check(client, found)
-    row.end(record_property)
+    row.end(record)
     assert (found["usage"], found["chained"], found["retrieved"]) == (19, "echo: second", "completed")
     assert (found["events"][0], found["events"][-1]) == ("response.created", "response.completed")
     assert found["deleted"][:2] == ["NotFoundError", 404]
@@ -46,13 +46,13 @@ async def test_openai(client: Client, record_property: Record) -> None:
 
 
 @pytest.mark.timeout(240)
-async def test_vercel(client: Client, record_property: Record) -> None:
+async def test_vercel(client: Client, record: Record) -> None:
     client.model.when("^think", Reply("42", reasoning="Six by seven."))
     client.model.when("^object", Reply('{"town":"Bern"}'))
     found = await run(client, "vercel.mjs", *VERCEL)
     row = Row("Vercel AI SDK")
     await row.check(client, found)
-    row.end(record_property)
+    row.end(record)
     for variant, thought in found["thought"].items():
         assert (thought["text"], thought["finish"], thought["totalTokens"]) == ("42", "stop", 19), variant
     for variant in ("compatible", "responses"):

@@ -164,7 +164,7 @@ def _sessions(tx: Tx) -> int:
 
 
 @pytest.mark.timeout(3000)
-async def test_open_webui(client: Client, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+async def test_open_webui(client: Client, tmp_path: Path, record: Callable[[str, object], None]) -> None:
     python = await python_with(PACKAGE, is_long=True)
     said: dict[str, object] = {}
     async with open_webui(client, python, tmp_path) as page:
@@ -191,4 +191,4 @@ async def test_open_webui(client: Client, tmp_path: Path, record_property: Calla
         row = Row("Open WebUI")
         ran = (tmp_path / "own.txt").read_text().splitlines()
         await row.check(client, {"said": said, "weather_calls": len(ran)})
-    row.end(record_property)
+    row.end(record)

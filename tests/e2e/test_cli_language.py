@@ -26,6 +26,8 @@ VALUES = {
     "model", "approvals", "api", "key", "doctor", "version", "completion", "installed", "terminal", "web", "local", "s",
     "openai", "ollama", "qwen", "echo", "Sum", "this", "up", "hello", "pid", "exit", "help", "x", "m", "h",
     "curl", "openrouter", "sk", "abc", "phone", "and", "H", "Authorization", "Bearer", "show", "http", "v", "models",
+    "backup", "create", "list", "verify", "restore", "import", "profile", "remove", "systemd", "launchd", "sudo",
+    "install", "uninstall", "agent", "OpenClaw",
 }  # fmt: skip
 
 

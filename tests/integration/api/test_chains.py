@@ -60,7 +60,7 @@ async def test_a_response_whose_session_was_deleted_is_not_gone_on_from_as_if_no
         for earlier in (first, second):
             refused = await respond(api, "Who am I?", previous_response_id=earlier["id"])
             assert (refused.status, refused.error["code"]) == (400, "previous_response_not_found")
-            assert "session was deleted" in refused.error["message"]
+            assert "It was deleted" in refused.error["message"]
         assert len(model.requests) == 2
         assert (await respond(api, "Who am I?")).status == 200
 

@@ -20,6 +20,12 @@ async def test_a_turn_that_has_just_ended_still_has_its_words_to_say(start: Star
 
         await until(has_ended)
         assert await end_in_store(handle, gateway.requests) is None, "who follows hears of it in its turn"
-        heard = handle.ready()
+        heard = list(handle.ready())
+
+        async def is_told() -> bool:  # who runs the turn tells of its end after the store has it
+            heard.extend(handle.ready())
+            return bool(heard) and isinstance(heard[-1], TurnEnded)
+
+        await until(is_told)
     assert "".join(event.text for event in heard if isinstance(event, TextArrived)) == "The last words."
     assert isinstance(heard[-1], TurnEnded)

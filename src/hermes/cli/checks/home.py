@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hermes.cli.checks.finding import Finding
@@ -96,8 +97,9 @@ def leftovers(home: Path, *, is_used: bool, now: float) -> list[Path]:
         if _age(path, now) > LEFT_SECONDS
     ]
     if not is_used:
-        socket = Path(paths.socket(str(home)))
-        found += [socket] if socket.is_socket() else []
+        with suppress(PermissionError):  # the home names the cure
+            socket = Path(paths.socket(str(home)))
+            found += [socket] if socket.is_socket() else []
         found += [path for pattern in ("*.db.rebuilding*", "*.db.recovery") for path in home.glob(pattern)]
     return sorted(set(found))
 
@@ -105,7 +107,7 @@ def leftovers(home: Path, *, is_used: bool, now: float) -> list[Path]:
 def _age(path: Path, now: float) -> float:
     try:
         return now - path.lstat().st_mtime
-    except FileNotFoundError:  # gone meanwhile
+    except (FileNotFoundError, PermissionError):  # gone meanwhile; or out of reach, and the home names the cure
         return 0.0
 
 
