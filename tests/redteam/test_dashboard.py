@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from hermes.servers.api.api import DASHBOARD_ROUTES, LATER
+from hermes.store import people
 from hermes.store.db import Tx
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.conftest import Answer
@@ -161,6 +162,20 @@ async def test_the_key_in_the_file_changes_neither_settings_nor_platforms(api: S
             answer = await attack(api.http, method, path, known, {})
             assert (answer.status, answer.error["code"]) == (403, "key_in_a_file"), f"{method} {path}"
     assert api.gateway.config.approvals.mode != "off"
+
+
+async def test_the_key_in_the_file_gives_no_account_the_rights_of_another_person(
+    api: Served, telegram: FakeTelegram
+) -> None:
+    known = await victim(api, telegram)
+    await api.gateway.db.write(
+        lambda tx: people.ensure(tx, "p_boss", platform="qq", user_id="1", name="boss", role="owner", now=1.0)
+    )
+    await api.gateway.db.write(people.set_role, known["person_id"], "guest")
+    before = await state_of(api)
+    answer = await api.call("POST", "/api/people/p_boss/links", {"account": "telegram:7"})
+    assert (answer.status, answer.json["error"]["code"]) == (403, "key_in_a_file")
+    assert await state_of(api) == before
 
 
 async def test_no_secret_stands_in_any_answer_to_the_owner(api: Served, telegram: FakeTelegram) -> None:
