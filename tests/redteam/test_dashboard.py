@@ -178,6 +178,29 @@ async def test_the_key_in_the_file_gives_no_account_the_rights_of_another_person
     assert await state_of(api) == before
 
 
+async def test_a_deleted_session_takes_nothing_of_another_keys_session_of_the_same_name(api: Served) -> None:
+    bob, mallory = await api.new_key("bob", "user"), await api.new_key("mallory", "user")
+    asked = {"input": SECRET}
+    answers = []
+    for who in (bob, mallory):
+        headers = {**who, "X-Hermes-Session-Id": "application/json", "Idempotency-Key": "first"}
+        async with api.stranger.post("/v1/responses", json=asked, headers=headers) as answer:
+            assert answer.status == 200
+            answers.append((await answer.json())["id"])
+    async with api.stranger.post("/v1/responses", json=asked, headers={**bob, "Idempotency-Key": "other"}) as answer:
+        other = (await answer.json())["id"]
+    path = "/api/sessions/application%2Fjson"
+    async with api.stranger.delete(path, headers=mallory) as answer:
+        assert answer.status == 200, await answer.text()
+    found = []
+    for who, name in zip((bob, mallory), answers, strict=True):
+        async with api.stranger.get(f"/v1/responses/{name}", headers=who) as answer:
+            found.append(answer.status)
+    assert found == [200, 404]
+    async with api.stranger.post("/v1/responses", json=asked, headers={**bob, "Idempotency-Key": "other"}) as answer:
+        assert (await answer.json())["id"] == other, "the answer that was kept for a repeat"
+
+
 async def test_no_secret_stands_in_any_answer_to_the_owner(api: Served, telegram: FakeTelegram) -> None:
     known = await victim(api, telegram)
     owner = await api.new_key("desk", "owner")
