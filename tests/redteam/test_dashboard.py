@@ -13,6 +13,9 @@ import orjson
 import pytest
 
 from hermes.servers.api.api import DASHBOARD_ROUTES, LATER
+from hermes.store import people
+from hermes.store.api import sign_ins
+from hermes.store.api.sign_ins import SignIn
 from hermes.store.db import Tx
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.conftest import Answer
@@ -161,6 +164,81 @@ async def test_the_key_in_the_file_changes_neither_settings_nor_platforms(api: S
             answer = await attack(api.http, method, path, known, {})
             assert (answer.status, answer.error["code"]) == (403, "key_in_a_file"), f"{method} {path}"
     assert api.gateway.config.approvals.mode != "off"
+
+
+async def test_the_key_in_the_file_gives_no_account_the_rights_of_another_person(
+    api: Served, telegram: FakeTelegram
+) -> None:
+    known = await victim(api, telegram)
+    await api.gateway.db.write(
+        lambda tx: people.ensure(tx, "p_boss", platform="qq", user_id="1", name="boss", role="owner", now=1.0)
+    )
+    await api.gateway.db.write(people.set_role, known["person_id"], "guest")
+    before = await state_of(api)
+    answer = await api.call("POST", "/api/people/p_boss/links", {"account": "telegram:7"})
+    assert (answer.status, answer.json["error"]["code"]) == (403, "key_in_a_file")
+    assert await state_of(api) == before
+
+
+async def test_a_stranger_at_the_sign_in_sends_no_more_than_a_key_needs(api: Served) -> None:
+    body = b'{"code": "x", "more": "' + b"x" * 20_000 + b'"}'
+
+    async def in_pieces() -> AsyncIterator[bytes]:
+        yield body
+
+    for data in (body, in_pieces()):
+        headers = {"Content-Type": "application/json", "Origin": api.url}
+        async with api.stranger.post("/api/dashboard/sign-in", data=data, headers=headers) as answer:
+            assert answer.status == 413
+
+
+async def test_a_guest_who_signs_in_a_thousand_times_ends_no_sign_in_of_others(api: Served) -> None:
+    browser = new_browser(api)
+    await sign_in(api, browser)
+
+    def again(tx: Tx) -> int:
+        for number in range(1100):
+            at = api.gateway.clock.now() + number
+            sign_ins.add(tx, SignIn(f"si_{number}", f"h{number}", "guest", "", "", at, at, at + 9e9))
+        return len(sign_ins.listed(tx, now=api.gateway.clock.now()))
+
+    assert await api.gateway.db.write(again) == 51
+    assert (await browser.ask("GET", "/api/dashboard/session")).status == 200
+    await browser.http.close()
+
+
+async def test_a_path_that_holds_the_base_path_a_thousand_times_is_just_unknown(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(start, HERMES_DASHBOARD_BASE_PATH="/h") as api, asyncio.timeout(SECONDS):
+        async with api.stranger.get("/h" * 2000 + "/health") as answer:
+            assert answer.status in (401, 404)
+        async with api.stranger.get("/h/health") as answer:
+            assert answer.status == 200
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_deleted_session_takes_nothing_of_another_keys_session_of_the_same_name(api: Served) -> None:
+    bob, mallory = await api.new_key("bob", "user"), await api.new_key("mallory", "user")
+    asked = {"input": SECRET}
+    answers = []
+    for who in (bob, mallory):
+        headers = {**who, "X-Hermes-Session-Id": "application/json", "Idempotency-Key": "first"}
+        async with api.stranger.post("/v1/responses", json=asked, headers=headers) as answer:
+            assert answer.status == 200
+            answers.append((await answer.json())["id"])
+    async with api.stranger.post("/v1/responses", json=asked, headers={**bob, "Idempotency-Key": "other"}) as answer:
+        other = (await answer.json())["id"]
+    path = "/api/sessions/application%2Fjson"
+    async with api.stranger.delete(path, headers=mallory) as answer:
+        assert answer.status == 200, await answer.text()
+    found = []
+    for who, name in zip((bob, mallory), answers, strict=True):
+        async with api.stranger.get(f"/v1/responses/{name}", headers=who) as answer:
+            found.append(answer.status)
+    assert found == [200, 404]
+    async with api.stranger.post("/v1/responses", json=asked, headers={**bob, "Idempotency-Key": "other"}) as answer:
+        assert (await answer.json())["id"] == other, "the answer that was kept for a repeat"
 
 
 async def test_no_secret_stands_in_any_answer_to_the_owner(api: Served, telegram: FakeTelegram) -> None:

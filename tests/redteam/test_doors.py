@@ -449,6 +449,10 @@ def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
         ("api-key", "create", "mallory", "--role", "owner"),
         ("people", "role", "telegram:666", "owner"),
         ("-z", "/approve ABCDEF"),
+        ("backup", "create", "all-words.tar.gz"),
+        ("backup", "restore", "--yes", "--other-home", "evil.tar.gz"),
+        ("update",),
+        ("doctor", "--fix", "--yes"),
     ],
 )
 def test_a_process_that_outlived_its_gateway_decides_nothing_alone(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.backups import backup_folder, find_archive, known_secrets, make_backup, request_of
-from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.client import home_folder, load_config, refuse_agent
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
 from hermes.core.durations import count, format_duration
@@ -68,6 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     home = home_folder()
+    if args.verb == "restore" or (args.verb == "create" and not args.hourly):  # the gateway itself makes those
+        refuse_agent()
     match args.verb:
         case "create":
             return _create(args, home)

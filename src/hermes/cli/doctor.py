@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder
+from hermes.cli.support.client import home_folder, refuse_agent
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.screen import complain
 from hermes.core.dataclasses import dataclass
@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
         return access.run(args.user, as_json=args.as_json)
     home = home_folder()
+    if args.fix or args.undo:
+        refuse_agent()
     if args.undo:
         return _undo(home, as_json=args.as_json)
     from hermes.cli.checks.checks import examine

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import load_config, refuse_foreign
+from hermes.cli.support.client import load_config, refuse_agent, refuse_foreign
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name, program
 from hermes.core.errors import ConfigError, GatewayError
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     here = home_folder()
     root = Path(profiles.root_of(str(here), os.environ.get("HERMES_PROFILE", "")))
     if args.verb in ("create", "remove"):
-        _refuse_agent()
+        refuse_agent()
     match args.verb:
         case "list":
             return _list(root, here, as_json=args.as_json)
@@ -77,15 +77,6 @@ def run(args: argparse.Namespace) -> int:
             return out_result(found, lines, as_json=args.as_json)
         case _:
             return _remove(root, args)
-
-
-def _refuse_agent() -> None:
-    """Raise where a tool of an agent runs this command: an agent makes and deletes no agents."""
-    from hermes.hosting import tool_processes
-    from hermes.hosting.control import access
-
-    if tool_processes.is_marked():
-        raise GatewayError(access.NOT_THE_AGENT)
 
 
 def _list(root: Path, here: Path, *, as_json: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from hermes.cli.support.client import refuse_agent
 from hermes.cli.support.updates import options_here
 from hermes.core.errors import ConfigError
 from hermes.hosting.terminal import ask, out_result
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from hermes.hosting.update.update import needs_older_store, rollback
 
+    refuse_agent()
     options = options_here()
     before, target = options.installation.present(), options.installation.previous()
     if target is None:

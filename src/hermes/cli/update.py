@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes.cli.support.client import refuse_agent
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.updates import options_here
 from hermes.hosting.terminal import out_result
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
         from hermes.cli import rollback
 
         return rollback.run(args)
+    if not args.check:
+        refuse_agent()
     options = options_here()
     before = options.installation.present()
     version = options.installation.look()

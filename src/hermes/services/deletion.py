@@ -18,8 +18,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from hermes.core.errors import GatewayError
+from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock
 from hermes.store.api import responses
+from hermes.store.api.api_keys import DEFAULT_NAME, sender_id_of
 from hermes.store.db import Database, StoreLimits
 from hermes.store.private_files import write_private
 from hermes.store.retention import deletion
@@ -133,9 +135,10 @@ class SessionDeletion:
                 await self._drop_responses(store, gone)
 
     async def _drop_responses(self, store: Database, gone: DeletedSession) -> None:
-        # A request of the API names its session by the chat of its key.
-        names = {gone.id, deletion.chat_of(gone.key)}
-        dropped = [await store.alone(responses.delete_session, name) for name in sorted(names) if name]
+        dropped = [await store.alone(responses.delete_session, gone.id)]
+        if chat := deletion.chat_of(gone.key):  # a request of the API names its session by the chat of its key
+            asked_by = SessionKey.parse(gone.key).person or sender_id_of(DEFAULT_NAME)
+            dropped.append(await store.alone(responses.delete_session, chat, asked_by))
         if any(dropped) and store is not self._db:
             await store.compact()
 

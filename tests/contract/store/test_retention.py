@@ -116,9 +116,11 @@ async def test_sessions_of_single_requests_are_told_from_named_ones_and_from_cha
             ("s_3", "agent:main:telegram:dm:7"),
             ("s_4", "agent:main:task:dm:call.0"),
             ("s_5", "agent:main:api:dm:s_busy"),
+            ("s_6", "agent:main:api:dm:s_titled"),
         ):
             transcripts.start(tx, name, key, now=NOW)
         tx.run("INSERT INTO lanes (key, turn_id) VALUES ('agent:main:api:dm:s_busy', 't_1')")
+        transcripts.rename(tx, "s_6", "Plans for the garden")
 
     await database.write(put)
     found, after = await database.read(pruning.old_requests, before=OLD)

@@ -16,6 +16,7 @@ from hermes.core.roles import PersonRole
 from hermes.hosting import log_format, paths
 from hermes.servers.api.api import LATER
 from hermes.servers.api.context import ApiParts, Caller
+from hermes.servers.api.watch import events as events_of_dashboard
 from hermes.servers.api.watch.events import MAX_REMEMBERED, MAX_WAITING, EventHub, Listener
 from hermes.store import inbox, outbox
 from hermes.store.db import Tx
@@ -208,6 +209,31 @@ async def test_a_revoked_key_hears_nothing_more(
         await api.revoke("ana")
         with pytest.raises(AssertionError, match="stream ended"):
             await events.next("none of them")
+
+
+async def test_one_key_leaves_room_for_the_streams_of_others(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_of_dashboard, "MAX_OF_ONE_KEY", 2)
+    guest = await api.new_key("guest", "guest")
+    async with listening(api, **guest), listening(api, **guest):
+        async with api.stranger.get("/api/events", headers=guest) as refused:
+            assert refused.status == 429
+        async with listening(api) as events:
+            assert (await events.next())[0] == "hello"
+
+
+async def test_two_pages_that_open_at_once_begin_one_round_of_looks(start: Start) -> None:
+    async with served(start) as api:
+        hub = EventHub(ApiParts(api.gateway))
+        caller = Caller("desk", PersonRole.OWNER)
+        before = asyncio.all_tasks()
+        await asyncio.gather(*(hub.attach(Listener(caller, "local")) for _ in range(3)))
+        begun = [task for task in asyncio.all_tasks() - before if task.get_name() == "dashboard events"]
+        try:
+            assert len(begun) == 1
+        finally:
+            for task in begun:
+                task.cancel()
+            await asyncio.wait(begun)
 
 
 def test_every_family_of_the_dashboard_is_imported_by_its_first_request() -> None:

@@ -153,6 +153,7 @@ async def test_a_fork_begins_with_the_transcript_up_to_a_line_and_goes_its_own_w
     assert await texts(api, "talk") == ["one", "echo: one", "two", "echo: two"]
     assert [message["content"] for message in model.last_request["messages"][1:]] == ["one", "echo: one", "three"]
     whole = await api.call("POST", "/api/sessions/talk/fork")
+    assert not whole.json["session_id"].startswith("s_"), "pruned as the session of a single request"
     assert (whole.status, whole.json["message_count"]) == (201, 4)
     for up_to in (0, 5, "2", True):
         answer = await api.post("/api/sessions/talk/fork", {"up_to": up_to})

@@ -116,6 +116,16 @@ async def test_the_gateways_own_folder_and_socket_are_out_of_reach(guarded: Hous
     assert "reached" not in told
 
 
+async def test_backups_in_a_folder_of_their_own_are_hidden(guarded: House, owner: ToolContext) -> None:
+    folder = guarded.home.parent / "safe"
+    folder.mkdir()
+    (folder / "hermes-20260101-000000-hourly.tar.gz").write_text(SECRET)
+    config = guarded.config
+    guarded.config = replace(config, backup=replace(config.backup, folder=str(folder)))
+    told = await guarded.sh(owner, f"cat {folder}/*; cat {folder}/hermes-20260101-000000-hourly.tar.gz; ls {folder}")
+    assert SECRET not in told
+
+
 async def test_the_rest_of_the_home_is_readable_and_not_writable(guarded: House, owner: ToolContext) -> None:
     (owner.workspace / "try.py").write_text("import os\nopen(os.path.expanduser('~/.bashrc'), 'w')")
     told = await run(guarded, owner, "cat ../notes.txt; echo x > ../notes.txt; echo x > ../new; python3 try.py")

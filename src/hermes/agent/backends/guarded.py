@@ -51,15 +51,19 @@ HIDDEN_FOLDERS = ("/run", "/tmp", "/var/tmp")  # noqa: S108 - Landlock cannot pu
 class GuardedBackend:
     """The owner's commands in a sandbox.
 
-    ``home`` is the gateway's own folder. Commands see nothing of it except a workspace in it.
+    ``home`` is the gateway's own folder. Commands see nothing of it except a workspace in it, and nothing of
+    ``backups``, which hold the same.
     """
 
     name = BackendName.GUARDED
     touches_host = True  # the owner's own files: what destroys them is asked about as without a wall
     shares_files = True
 
-    def __init__(self, home: Path, environ: Mapping[str, str], *, has_bubblewrap: bool) -> None:
+    def __init__(
+        self, home: Path, environ: Mapping[str, str], *, has_bubblewrap: bool, backups: Path | None = None
+    ) -> None:
         self._home = home.resolve()
+        self._backups = backups or self._home
         self._user = Path(environ.get("HOME") or Path.home()).resolve()
         self._has_bubblewrap = has_bubblewrap
 
@@ -147,7 +151,7 @@ class GuardedBackend:
 
     def _hidden(self) -> list[Path]:
         """Return the real paths to hide, without those inside another one."""
-        found = {str(self._home)}
+        found = {str(self._home), os.path.realpath(self._backups)}
         if self._home.parent.name == "profiles" and (self._home.parent.parent / ".hermes-home").exists():
             found.add(str(self._home.parent.parent))  # the home that holds this profile, and the other profiles
         for folder, patterns in ((str(self._user), SECRETS), ("/", SYSTEM_SECRETS)):

@@ -184,7 +184,8 @@ class Terminals:
                 from hermes.agent.backends.guarded import GuardedBackend  # few owners have this wall
 
                 has_bubblewrap = self._sandboxes is not None and not self._sandboxes[0]
-                return GuardedBackend(self._home, self._environ, has_bubblewrap=has_bubblewrap)
+                backups = self._home / Path(self._config().backup.folder).expanduser()
+                return GuardedBackend(self._home, self._environ, has_bubblewrap=has_bubblewrap, backups=backups)
             case BackendName.BUBBLEWRAP:
                 return bubblewrap.BubblewrapBackend(self._home, network=config.network)
             case BackendName.LANDLOCK:

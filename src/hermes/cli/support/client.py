@@ -264,6 +264,15 @@ def refuse_foreign(home: Path) -> None:
         raise ForeignHomeError(banner.foreign_home(shown, state.description, command_name()))
 
 
+def refuse_agent() -> None:
+    """Raise where a tool of an agent runs this command: an agent neither replaces nor copies what its gateway is."""
+    from hermes.hosting import tool_processes
+    from hermes.hosting.control import access
+
+    if tool_processes.is_marked():
+        raise GatewayError(access.NOT_THE_AGENT)
+
+
 def is_listening(home: Path) -> bool:
     """Tell whether somebody answers at the socket: a killed gateway leaves the file."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, suppress(OSError):

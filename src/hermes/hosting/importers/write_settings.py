@@ -14,8 +14,12 @@ from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.hosting.importers.found import FoundHome
 from hermes.hosting.importers.report import Fate, ImportReport
 
-BY_HAND = frozenset({"approvals", "terminal", "database", "tools", "toolsets", "checkpoints"})
-"""Sections that decide what the agent may do, or where data is: each person sets them here anew."""
+BY_HAND = frozenset({"approvals", "terminal", "database", "tools", "toolsets", "checkpoints", "owners", "dashboard"})
+"""Sections that decide who owns the gateway, what the agent may do, or where data is: each person sets them anew."""
+BY_HAND_KEYS = frozenset(
+    {("agent", "workspace"), ("tts", "command"), ("stt", "command"), ("web", "allow_private_hosts"), ("web", "ports")}
+)
+"""The same for single settings: programs that are run, and places that the agent reaches."""
 _DECIDES = "it decides what the agent may do or where data is: set it here yourself"
 _UNKNOWN = "there is no setting of this name here"
 SHOWN_NAMES = 12
@@ -109,7 +113,7 @@ def _leave_unknown(part: str, names: list[str], report: ImportReport) -> None:
 def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: str = "") -> bool:
     """Whether a value is to be written; else it is in the report why not."""
     part, shown = _part(key), name or str(key)
-    if key.path[0] in BY_HAND:
+    if key.path[0] in BY_HAND or key.path in BY_HAND_KEYS:
         report.add(part, Fate.LEFT_OUT, shown, _DECIDES)
         return False
     if not isinstance(raw, str | tuple) or looks_unfilled(key, raw):

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 PUBLIC = frozenset({"/health", "/", "/dashboard", "/dashboard/{id}", "/dashboard/{id}/{id}", "/dashboard/assets/{id}"})
 SIGN_IN = "/api/dashboard/sign-in"
+SIGN_IN_BYTES = 10_000
+BELOW_BASE = web.RequestKey("below_base", bool)
+"""Set where the base path was taken off a request."""
 """The one change that needs no key: its body holds the proof."""
 PUBLIC_IN_PART = frozenset({"/health/detailed"})
 
@@ -228,7 +231,7 @@ class LazyDashboard:
     def below_base(self, request: web.Request) -> web.Request | None:
         """Return the request without the base path, if it is below it."""
         base = self._parts.gateway.config.dashboard.base_path
-        if not base:
+        if not base or BELOW_BASE in request:  # once: a path may hold the base a thousand times
             return None
         from hermes.servers.dashboard.proxies import without_base
 
@@ -349,6 +352,7 @@ class Gate:
         @web.middleware
         async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
             if not _path_of(request) and (meant := self._dashboard.below_base(request)) is not None:
+                meant[BELOW_BASE] = True
                 return await request.app._handle(meant)  # routed anew, and through this gate
             request = self._dashboard.unwrapped(request)
             with self._counts.request(request) as counting:
@@ -366,7 +370,10 @@ class Gate:
         if path in PUBLIC:
             return await handler(request)
         if path == SIGN_IN and request.method == hdrs.METH_POST:
-            await security.read_body(request, self._largest_body)
+            # Anybody may ask this, and needs no more than a code or a key.
+            scheme, remote = request.scheme, request.remote or ""  # a copy forgets what a proxy said
+            request = request.clone(client_max_size=SIGN_IN_BYTES, scheme=scheme, remote=remote)
+            await security.read_body(request, SIGN_IN_BYTES)
             await security.refuse_tools(request, self._tools)
             return await handler(request)
         token = auth.bearer(request)

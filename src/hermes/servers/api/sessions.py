@@ -185,7 +185,7 @@ class SessionRoutes:
         if body.up_to is not None and body.up_to > last:
             message = f"up_to is the seq of one of its messages, from 1 to {last}."
             raise bad_request(message, code="invalid_value", param="up_to")
-        forked, named = new_id("s"), new_id("s")
+        forked, named = new_id("s"), new_id("fork")  # no session of a single request: it is kept
         key = SessionKey(PLATFORM, ChatKind.DM, named, person=request[CALLER].person)
         await self._db.alone(
             transcripts.fork,

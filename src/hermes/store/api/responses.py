@@ -134,18 +134,23 @@ def delete(tx: Tx, response_id: str) -> bool:
     return tx.run("DELETE FROM responses WHERE id = :id", id=response_id) == 1
 
 
-def delete_session(tx: Tx, session_id: str) -> bool:
-    """Remove the responses of a session, and the conversations they are of. Returns whether there were any."""
-    named = "SELECT 1 FROM responses WHERE responses.id = conversations.response_id AND session_id = :id"
+def delete_session(tx: Tx, session_id: str, asked_by: str = "") -> bool:
+    """Remove the responses of a session, and the conversations they are of. Returns whether there were any.
+
+    ``asked_by``: only those of this key. Clients choose the names of their sessions, so two keys may use the same name.
+    """
+    own = "session_id = :id AND responses.asked_by = :asked_by" if asked_by else "session_id = :id"
+    given = {"id": session_id, **({"asked_by": asked_by} if asked_by else {})}
+    named = f"SELECT 1 FROM responses WHERE responses.id = conversations.response_id AND {own}"  # noqa: S608 - ours
     tx.run(
         f"""
         DELETE FROM conversation_objects WHERE EXISTS (
             SELECT 1 FROM conversations WHERE conversations.asked_by = conversation_objects.asked_by
                 AND conversations.name = conversation_objects.name AND EXISTS ({named}))
         """,  # noqa: S608 - a constant of ours
-        id=session_id,
+        **given,
     )
-    return tx.run("DELETE FROM responses WHERE session_id = :id", id=session_id) > 0
+    return tx.run(f"DELETE FROM responses WHERE {own}", **given) > 0  # noqa: S608 - ours
 
 
 def evict(tx: Tx, *, most: int = MAX_RESPONSES, before: float = 0.0, bite: int = BITE) -> int:

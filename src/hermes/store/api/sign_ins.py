@@ -9,6 +9,8 @@ from hermes.store.db import Tx
 
 MAX_CODES = 100
 MAX_SIGN_INS = 1000
+MAX_OF_ONE_KEY = 50
+"""A key that signs in more often ends its own sign-ins, not those of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,16 @@ def redeem(tx: Tx, code_hash: str, *, now: float) -> bool:
 
 
 def add(tx: Tx, sign_in: SignIn) -> None:
-    """Store a sign-in. Those that have expired go, and of more than ``MAX_SIGN_INS`` the longest unseen."""
+    """Store a sign-in. Those that have expired go, and of too many the longest unseen."""
     tx.run("DELETE FROM dashboard_sign_ins WHERE expires_at <= :now", now=sign_in.created_at)
+    tx.run(
+        """
+        DELETE FROM dashboard_sign_ins WHERE id IN (
+            SELECT id FROM dashboard_sign_ins WHERE key_hash = :key ORDER BY seen_at DESC LIMIT 1000 OFFSET :kept)
+        """,
+        key=sign_in.key_hash,
+        kept=MAX_OF_ONE_KEY - 1,
+    )
     tx.run(
         """
         DELETE FROM dashboard_sign_ins WHERE id IN (

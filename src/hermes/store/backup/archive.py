@@ -35,6 +35,7 @@ SIGNATURE = "manifest.hmac"
 CHUNK_BYTES = 1 << 20
 MAX_MANIFEST_BYTES = 64 << 20
 MAX_FILE_BYTES = 1 << 40
+LATEST_TIME = 1e11
 COMPRESSION = 4
 """Nearly as small as the usual 6, for half of the time."""
 
@@ -248,7 +249,7 @@ def open_archive(path: Path, key: bytes | None) -> Iterator[ArchiveReader]:
             stream = _Forward(cast("IO[bytes]", packed), path.name)
             with tarfile.open(fileobj=cast("Any", stream), mode="r:") as tar:
                 yield ArchiveReader(path, tar, stream, key)
-    except (gzip.BadGzipFile, tarfile.TarError, zlib.error, UnicodeError) as error:
+    except (gzip.BadGzipFile, tarfile.TarError, zlib.error, ValueError, RecursionError) as error:
         is_whole = isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error)
         what = "is no backup of Hermes" if is_whole else "is damaged"
         raise ArchiveRefusedError(f"{path.name} {what}.") from error
@@ -278,6 +279,8 @@ def parse(raw: bytes, name: str) -> BackupManifest:
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ArchiveRefusedError(f"{name} is damaged: its list of files cannot be read.") from error
+    if not 0 <= manifest.created_at <= LATEST_TIME:  # nor NaN
+        raise ArchiveRefusedError(f"{name} is damaged: its list of files cannot be read.")
     _check_names(manifest, name)
     return manifest
 

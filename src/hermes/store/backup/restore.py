@@ -285,6 +285,7 @@ def _make_ready(new: Path, store: str) -> None:
     """Prepare a store of then for now: write the transcripts' files, and doubt what it was about to send.
 
     What waited to be sent when the backup was made has probably been sent since: it goes out marked as a repetition.
+    Nobody is signed in to the dashboard: a sign-in of then may have been ended since, or be a stranger's.
     Raises ArchiveRefusedError for a store that this program cannot read.
     """
     try:
@@ -296,6 +297,9 @@ def _make_ready(new: Path, store: str) -> None:
             if store != "state.db":
                 return
             connection.execute("UPDATE outbox SET state = 'unknown' WHERE state = 'ready'")
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            for table in tables & {"dashboard_sign_ins", "dashboard_codes"}:  # older stores have none
+                connection.execute(f"DELETE FROM {table}")  # noqa: S608 - a literal
             journal = Journal(new / "sessions")
             for (session,) in connection.execute("SELECT id FROM sessions").fetchall():
                 journal.catch_up(tx, str(session))

@@ -224,7 +224,8 @@ def blank_rest(tx: Tx, session_id: str) -> Traces:
     tx.run(f"UPDATE processes SET command = '' WHERE {ended}", id=session_id)  # noqa: S608
     if chat := chat_of(gone.key):
         named = json.dumps(chat, ensure_ascii=False).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        tx.run("DELETE FROM idempotency WHERE headers LIKE :named ESCAPE '\\'", named=f"%{named}%")
+        named = f'%"X-Hermes-Session-Id":{named}%'
+        tx.run("DELETE FROM idempotency WHERE headers LIKE :named ESCAPE '\\'", named=named)
     return traces
 
 

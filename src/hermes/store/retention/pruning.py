@@ -108,11 +108,11 @@ PRUNED: Mapping[str, Callable[..., Bite]] = {
 def old_requests(tx: Tx, *, before: float, after: Place = START, bite: int = BITE) -> tuple[list[str], Place | None]:
     """Sessions of the API and of subtasks that nobody named or went on with, last used before then.
 
-    A session whose name the client chose is kept: somebody may come back to it.
+    A session whose name the client chose is kept, and one with a title: somebody may come back to it.
     """
     rows: list[tuple[str, float, str]] = tx.all(
         """
-        SELECT id, updated_at, key FROM sessions WHERE updated_at < :before
+        SELECT id, updated_at, key FROM sessions WHERE updated_at < :before AND title = ''
             AND (updated_at > :at OR (updated_at = :at AND id > :after))
         ORDER BY updated_at, id LIMIT :bite
         """,

@@ -178,6 +178,22 @@ def test_header_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:
         restore.verify(bomb, None)
 
 
+def test_headers_that_nest_a_thousand_times_are_refused(tmp_path: Path) -> None:
+    header, content = part("x", b"6 a=b\n", kind=tarfile.XHDTYPE)
+    block = header.tobuf(tarfile.USTAR_FORMAT) + content.ljust(tarfile.BLOCKSIZE, b"\0")
+    path = tmp_path / "hermes-20260101-000000-asked.tar.gz"
+    path.write_bytes(gzip.compress(block * 5000))
+    with pytest.raises(ArchiveRefusedError, match="damaged"):
+        restore.verify(path, None)
+
+
+@pytest.mark.parametrize("moment", [float("nan"), float("inf"), -1e300, 1e300])
+def test_list_with_a_time_that_no_clock_shows_is_refused(made: Path, moment: float) -> None:
+    listed = json.loads(parts_of(made)[0][1])
+    with pytest.raises(ArchiveRefusedError, match="cannot be read"):
+        archive.parse(json.dumps({**listed, "created_at": moment}).encode(), made.name)
+
+
 def test_archive_of_another_home_needs_a_word_of_trust(home: Path, made: Path) -> None:
     shelf.key_file(home).write_text(os.urandom(32).hex())
     with pytest.raises(ArchiveRefusedError, match="was not made by this home"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sqlite3
@@ -44,6 +45,22 @@ def words(home: Path) -> set[str]:
     connection.close()
     found.add((home / "config.yaml").read_text()[2:].strip())
     return found | {(home / name).read_text() for name in ("SOUL.md", "skills/mine/SKILL.md")}
+
+
+def test_a_sign_in_that_was_ended_does_not_come_back_with_a_restore(home: Path) -> None:
+    def run(sql: str) -> list[tuple[object, ...]]:
+        with contextlib.closing(sqlite3.connect(home / "state.db", isolation_level=None)) as connection:
+            return connection.execute(sql).fetchall()
+
+    columns = "id, hash, key_hash, address, agent, created_at, seen_at, expires_at"
+    run(f"INSERT INTO dashboard_sign_ins ({columns}) VALUES ('si_1', 'stolen', '', '', '', 1, 1, 9e12)")
+    run("INSERT INTO dashboard_codes (hash, created_at, expires_at) VALUES ('unused', 1, 9e12)")
+    made = create(BackupRequest(home, "1.0")).path
+    run("DELETE FROM dashboard_sign_ins")
+    restore.decide(home, restore.prepare(home, made), 1.0)
+    restore.finish(home)
+    assert run("SELECT id FROM dashboard_sign_ins") == []
+    assert run("SELECT hash FROM dashboard_codes") == []
 
 
 def test_restore_brings_everything_back_and_undo_takes_it_back(home: Path) -> None:

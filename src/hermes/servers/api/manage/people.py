@@ -66,7 +66,7 @@ class PeopleRoutes:
         except GatewayError as error:
             raise bad_request(str(error), code="unknown_account", param="account") from None
         _check_rank(caller, person, PersonRole(person.role))
-        _check_rank(caller, other, PersonRole(other.role))
+        _check_rank(caller, other, PersonRole(person.role))  # the account gets the rights of that person
         if account.startswith("api:"):
             raise bad_request(
                 "A key belongs to itself; it is linked to nobody.", code="unknown_account", param="account"

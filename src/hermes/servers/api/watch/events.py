@@ -45,6 +45,8 @@ KEEP_ALIVE_SECONDS = 15.0
 MAX_REMEMBERED = 1000
 MAX_WAITING = 300
 MAX_LISTENERS = 200
+MAX_OF_ONE_KEY = 50
+"""A key that opens more leaves room for the others."""
 MOVES = (TurnStarted, TurnEnded, ApprovalRequested, ToolEnded)
 RELOAD = "reload"
 
@@ -119,17 +121,19 @@ class EventHub:
         self._status_at = 0.0
         self._wake = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
 
     # Listening
 
     async def attach(self, listener: Listener) -> None:
         """Begin to listen. Returns when everything until now is known, so that nothing falls between."""
         self.listeners.add(listener)
-        if self._running is None or self._running.done():
-            self._known, self._task_number = None, None
-            await self.look()
-            running = keep_running("dashboard events", self._run, self._gateway.troubles)
-            self._running = asyncio.create_task(running, name="dashboard events")
+        async with self._starting:  # two pages that open at once begin one round of looks
+            if self._running is None or self._running.done():
+                self._known, self._task_number = None, None
+                await self.look()
+                running = keep_running("dashboard events", self._run, self._gateway.troubles)
+                self._running = asyncio.create_task(running, name="dashboard events")
 
     def detach(self, listener: Listener) -> None:
         self.listeners.discard(listener)
@@ -318,10 +322,12 @@ class EventRoutes:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         caller = request[CALLER]
-        if len(self.hub.listeners) >= MAX_LISTENERS:
-            words = f"{MAX_LISTENERS} pages follow this gateway already. Close one, and try again."
-            raise ApiError(429, words, code="too_many_streams", kind="rate_limit_error", headers={"Retry-After": "30"})
         person = await self._gateway.db.read(people.find, PLATFORM, caller.sender_id)
+        count = len(self.hub.listeners)
+        own = sum(each.caller.sender_id == caller.sender_id for each in self.hub.listeners)
+        if count >= MAX_LISTENERS or own >= MAX_OF_ONE_KEY:
+            words = f"{count} pages follow this gateway already. Close one, and try again."
+            raise ApiError(429, words, code="too_many_streams", kind="rate_limit_error", headers={"Retry-After": "30"})
         listener = Listener(caller, person.id if person is not None else "-")
         last_id = request.headers.get("Last-Event-ID", "") or request.query.get("last_event_id", "")
         try:
