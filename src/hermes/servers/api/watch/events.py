@@ -119,17 +119,19 @@ class EventHub:
         self._status_at = 0.0
         self._wake = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
 
     # Listening
 
     async def attach(self, listener: Listener) -> None:
         """Begin to listen. Returns when everything until now is known, so that nothing falls between."""
         self.listeners.add(listener)
-        if self._running is None or self._running.done():
-            self._known, self._task_number = None, None
-            await self.look()
-            running = keep_running("dashboard events", self._run, self._gateway.troubles)
-            self._running = asyncio.create_task(running, name="dashboard events")
+        async with self._starting:  # pages that come at once share one task
+            if self._running is None or self._running.done():
+                self._known, self._task_number = None, None
+                await self.look()
+                running = keep_running("dashboard events", self._run, self._gateway.troubles)
+                self._running = asyncio.create_task(running, name="dashboard events")
 
     def detach(self, listener: Listener) -> None:
         self.listeners.discard(listener)
