@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from hermes.cli.support.backups import backup_folder, find_archive, known_secrets, make_backup, request_of
 from hermes.cli.support.client import home_folder, load_config
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.prompts import confirm
 from hermes.cli.support.screen import note
 from hermes.core.durations import count, format_duration
 from hermes.core.errors import ConfigError, GatewayError
 from hermes.hosting import locks, paths
 from hermes.hosting.control import client as control
-from hermes.hosting.terminal import ask, ask_hidden, out_result
+from hermes.hosting.terminal import ask_hidden, out_result
 from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, 
 def _is_wanted(question: str) -> bool:
     if not sys.stdin.isatty():
         raise ConfigError("Nobody is there to ask. Type it with --yes.")
-    return ask(f"{tr(question)} [y/N]: ").strip().casefold() in {"y", "yes", "是"}
+    return confirm(question)
 
 
 def _has_passphrase(args: argparse.Namespace) -> bool:
