@@ -29,10 +29,9 @@ from hermes.store.backup.archive import (
     ArchiveRefusedError,
     BackupManifest,
     open_archive,
-    sync_folder,
 )
 from hermes.store.backup.secret_marks import fill_in
-from hermes.store.private_files import write_private
+from hermes.store.private_files import sync_folder, write_private
 from hermes.store.sqlite.file import tx_of
 from hermes.store.sqlite.transcript_files import Journal
 
