@@ -1,9 +1,9 @@
 """The checks behind ./scripts/check and ./scripts/test. All of them run even when an early one fails.
 
 The static ones run side by side, and beside the first tests; pytest in parallel where tests do not mind company, and
-two at a time for chaos, whose promises are about seconds. A few tests that failed are tried once more, alone: a machine that
-stood still for half a minute says nothing about the code. The last lines name those too, and say what failed, what was
-skipped, and why.
+two at a time for chaos, whose promises are about seconds. A few tests that failed are tried once more, alone: a machine
+that stood still for half a minute says nothing about the code. The last lines name those too, and say what failed, what
+was skipped, and why.
 """
 
 from __future__ import annotations
