@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import os
 import pwd
+import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,28 @@ async def run(command: list[str], environ: dict[str, str], seconds: float, cwd: 
         await process.wait()
         return 1, f"took more than {seconds:.0f} s"
     return process.returncode or 0, words.decode(errors="replace")
+
+
+async def interrupt(
+    command: list[str], environ: dict[str, str], seconds: float, cwd: Path, is_time: Callable[[], object]
+) -> int:
+    """Run a program and interrupt it at the given time, as Ctrl+C does. Return 3, as the scripts of clients say."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], **environ},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            while not is_time():  # noqa: ASYNC110 - the fake counts, and tells nobody
+                await asyncio.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return 3

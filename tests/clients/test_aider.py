@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.clients.cases import OUT, RAIN, VERBS, Client, Row
-from tests.clients.environment import python_with, run
+from tests.clients.environment import interrupt, python_with, run
 from tests.fakes.model import FakeModel, calls_tools, paced
 
 PACKAGE = "aider-chat==0.86.2"
@@ -54,21 +52,9 @@ class Aider:
         return printed
 
     async def leaves(self, client: Client, text: str) -> int:
-        """Interrupt the program when the model writes, as Ctrl+C does. Return 3, as the other clients say."""
-        process = await asyncio.create_subprocess_exec(
-            *(*self._command, "--message", text),
-            cwd=self.project,
-            env={"PATH": "/usr/bin:/bin", **self.environ},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        async with asyncio.timeout(RUN_SECONDS):
-            while not client.model.open_now:  # noqa: ASYNC110 - the fake counts, and tells nobody
-                await asyncio.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            await process.wait()
-        return 3
+        """Interrupt the program when the model writes."""
+        command = [*self._command, "--message", text]
+        return await interrupt(command, self.environ, RUN_SECONDS, self.project, lambda: client.model.open_now)
 
 
 @pytest.mark.timeout(1800)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 
 from tests.clients import npm
 from tests.clients.cases import VERBS, Client, Row
-from tests.clients.environment import run
+from tests.clients.environment import interrupt, run
 from tests.fakes.model import calls_tools
 
 PACKAGE = "@openai/codex@0.166.0"
@@ -55,22 +53,9 @@ class Codex:
         return str([*texts, *failed][-1])
 
     async def leaves(self, client: Client, text: str) -> int:
-        """Interrupt the program when the model writes, as Ctrl+C does. Return 3, as the other clients say."""
-        process = await asyncio.create_subprocess_exec(
-            self._command,
-            *("exec", *ALONE, text),
-            cwd=self.project,
-            env={"PATH": "/usr/bin:/bin:/usr/local/bin", **self.environ},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        async with asyncio.timeout(RUN_SECONDS):
-            while not client.model.open_now:  # noqa: ASYNC110 - the fake counts, and tells nobody
-                await asyncio.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            await process.wait()
-        return 3
+        """Interrupt the program when the model writes."""
+        command = [self._command, "exec", *ALONE, text]
+        return await interrupt(command, self.environ, RUN_SECONDS, self.project, lambda: client.model.open_now)
 
 
 @pytest.mark.timeout(1200)

@@ -82,5 +82,21 @@ async def test_a_collector_that_is_down_holds_up_no_turn_and_is_told_of_once(
     assert [record.message for record in caplog.records].count("Traces not sent") == 1
 
 
+async def test_a_collector_that_never_answers_does_not_hold_up_the_end(start: Start, telegram: FakeTelegram) -> None:
+    async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until the gateway gives up
+        writer.close()
+
+    server = await asyncio.start_server(keep_silent, "127.0.0.1", 0)
+    clock = asyncio.get_running_loop().time
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        async with start(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}"):
+            telegram.user_says("hello")
+            await answered(telegram, "echo: hello")
+            began = clock()
+        assert clock() - began < 8, "the supervisor kills a worker that takes longer"
+
+
 def test_headers_are_read_as_opentelemetry_writes_them() -> None:
     assert parse_headers("a=1, b = two=2,,nothing") == {"a": "1", "b": "two=2"}

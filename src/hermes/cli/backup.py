@@ -8,21 +8,22 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.backups import backup_folder, find_archive, known_secrets, make_backup, request_of
+from hermes.cli.support.backups import PG_DUMP, backup_folder, find_archive, known_secrets, make_backup, request_of
 from hermes.cli.support.client import home_folder, load_config, refuse_agent
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.prompts import confirm
 from hermes.cli.support.screen import note
+from hermes.cli.support.sizes import format_size
 from hermes.core.durations import count, format_duration
 from hermes.core.errors import ConfigError, GatewayError
 from hermes.hosting import locks, paths
 from hermes.hosting.control import client as control
-from hermes.hosting.terminal import ask, ask_hidden, out_result
+from hermes.hosting.terminal import ask_hidden, out_result
 from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.config import Config
     from hermes.store.backup.archive import BackupManifest
     from hermes.store.backup.restore import PreparedRestore
 
@@ -45,7 +46,6 @@ VERBS = {
 PASSPHRASE = "HERMES_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
 OWNER_SECONDS = 10.0
 LOWEST_PRIORITY = 19
-KILOBYTE = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +85,7 @@ def _create(args: argparse.Namespace, home: Path) -> int:
     from dataclasses import replace
 
     from hermes.store.backup.create import create
+    from hermes.store.open import is_postgres
 
     os.nice(LOWEST_PRIORITY)  # messages go first
     began = time.monotonic()
@@ -101,20 +102,15 @@ def _create(args: argparse.Namespace, home: Path) -> int:
     size = made.path.stat().st_size
     lines = [
         f"✓ {made.path}",
-        f"  {_about(made.manifest)}; {_size(size)}, {format_duration(time.monotonic() - began)}.",
+        f"  {_about(made.manifest)}; {format_size(size)}, {format_duration(time.monotonic() - began)}.",
     ]
     if not args.with_secrets:
         lines.append("  Secrets are not in it: keep .env yourself, or use --with-secrets.")
-    if config.database_url.startswith("postgres"):
+    if is_postgres(config.database_url):
         lines.append("  The database is not in it: PostgreSQL makes its own copy.")
-        lines.append(f"  {pg_dump_command(config)}")
+        lines.append(f"  {PG_DUMP}")
     result = {"file": str(made.path), "bytes": size, "files": len(made.manifest.files)}
     return out_result(result, "\n".join(map(tr, lines)), as_json=args.as_json)
-
-
-def pg_dump_command(config: Config) -> str:
-    """The command that backs up a PostgreSQL database; the password comes from the variable."""
-    return 'pg_dump --format=custom --file=hermes.dump "$HERMES_DATABASE_URL"' if config.database_url else ""
 
 
 def _list(args: argparse.Namespace, home: Path) -> int:
@@ -127,7 +123,7 @@ def _list(args: argparse.Namespace, home: Path) -> int:
         manifest = shelf.read_manifest(entry.path, key)
         age = format_duration(max(0.0, time.time() - entry.made_at))
         about = tr(manifest) if isinstance(manifest, str) else tr(_about(manifest))
-        lines.append(f"{entry.path.name:<38} {_size(entry.size):>9}  {age:>7}  {about}")
+        lines.append(f"{entry.path.name:<38} {format_size(entry.size):>9}  {age:>7}  {about}")
         rows.append(
             {
                 "file": str(entry.path),
@@ -221,7 +217,8 @@ def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, 
         restore.drop_unfinished(home)
         raise GatewayError(f"{home} is in use by {holder.describe()}. End it first, then restore.")
     try:
-        restore.finish(home) if restore.is_planned(home) else None
+        if restore.is_planned(home):
+            restore.finish(home)
         aside = plan()
         restore.finish(home)
     finally:
@@ -232,7 +229,7 @@ def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, 
 def _is_wanted(question: str) -> bool:
     if not sys.stdin.isatty():
         raise ConfigError("Nobody is there to ask. Type it with --yes.")
-    return ask(f"{tr(question)} [y/N]: ").strip().casefold() in {"y", "yes", "是"}
+    return confirm(question)
 
 
 def _has_passphrase(args: argparse.Namespace) -> bool:
@@ -258,13 +255,4 @@ def _passphrase(args: argparse.Namespace, *, is_new: bool = False) -> str:
 def _about(manifest: BackupManifest) -> str:
     """A backup in a few words: ``12 files of 3.4 MB by Hermes 0.9.0``."""
     secrets = ", with secrets" if manifest.has_secrets else ""
-    return f"{count(len(manifest.files), 'file')} of {_size(manifest.size)} by Hermes {manifest.version}{secrets}"
-
-
-def _size(size: int) -> str:
-    number = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < KILOBYTE or unit == "GB":
-            break
-        number /= KILOBYTE
-    return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+    return f"{count(len(manifest.files), 'file')} of {format_size(manifest.size)} by Hermes {manifest.version}{secrets}"

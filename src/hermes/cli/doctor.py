@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import home_folder, refuse_agent
 from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.support.prompts import confirm
 from hermes.cli.support.screen import complain
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count
 from hermes.core.errors import GatewayError
-from hermes.hosting.terminal import ask, err, out, out_json
+from hermes.hosting.terminal import err, out, out_json
 from hermes.hosting.translation import pad, tr
 
 if TYPE_CHECKING:
@@ -126,11 +127,7 @@ def _may_repair(repairs: Sequence[Repair], *, is_asked: bool) -> bool:
     out(tr("These repairs can be done:"))
     for number, repair in enumerate(repairs, 1):
         out(f"{number:>2} {tr(repair.plan)}")
-    try:
-        answer = ask(f"{tr('Do them?')} [Y/n]: ").strip().casefold()
-    except EOFError:
-        return False
-    return answer in ("", "y", "yes", "j", "是")
+    return confirm("Do them?", default=True)
 
 
 def _repair(home: Path, repairs: Sequence[Repair], *, is_shown: bool) -> tuple[str, list[Done]]:

@@ -81,12 +81,13 @@ def _slash_commands() -> list[str]:
 
 def offer(home: Path, description: str) -> None:
     """Ask the person at the terminal whether a home of hermes-agent is to be imported into one beside it."""
-    from hermes.hosting.terminal import ask, out
+    from hermes.cli.support.prompts import confirm
+    from hermes.hosting.terminal import out
 
     beside = Path(f"{home}-two")
     if not description.startswith(HERMES_AGENT):
         return
-    if ask(tr(f"Import it into {beside} now? [y/N] ")).strip().lower() not in {"y", "yes"}:
+    if not confirm(f"Import it into {beside} now?"):
         return
     asked = {"kind": HERMES_AGENT, "path": str(home), "dry_run": False, "commands": _slash_commands()}
     os.environ["HERMES_HOME"] = str(beside)

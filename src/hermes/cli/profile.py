@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import load_config, refuse_agent, refuse_foreign
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name, program
+from hermes.cli.support.prompts import confirm
 from hermes.core.errors import ConfigError, GatewayError
 from hermes.core.i18n.failures import describe_failure
 from hermes.hosting import profiles
 from hermes.hosting.banner import short_home
-from hermes.hosting.terminal import ask, out_result
+from hermes.hosting.terminal import out_result
 from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
@@ -210,10 +211,7 @@ def _remove(root: Path, args: argparse.Namespace) -> int:
         raise ConfigError(f"{home} is a link. Remove the link by hand.")
     if control.is_running(home):
         raise GatewayError(f"Its gateway runs. Stop it first: {program()} -p {name} gateway stop")
-    if not args.yes and not (
-        sys.stdin.isatty()
-        and ask(tr(f"Delete {home} with all its conversations? [y/N] ")).strip().lower() in {"y", "yes"}
-    ):
+    if not args.yes and not (sys.stdin.isatty() and confirm(f"Delete {home} with all its conversations?")):
         again = f"{program()} profile remove {name} --yes"
         raise GatewayError(f"Nothing was deleted. To do it without being asked: {again}")
     shutil.rmtree(home)

@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import refuse_agent
+from hermes.cli.support.prompts import confirm
 from hermes.cli.support.updates import options_here
 from hermes.core.errors import ConfigError
-from hermes.hosting.terminal import ask, out_result
+from hermes.hosting.terminal import out_result
 from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
             raise ConfigError(f"{question}\n  Nobody is there to ask. Type it with --yes.")
-        if ask(f"{tr(question)} [y/N]: ").strip().casefold() not in {"y", "yes", "是"}:
+        if not confirm(question):
             return 1
     said = rollback(options)
     lines = [tr(f"✓ {target.name} is installed again."), *filter(None, [tr(said)])]

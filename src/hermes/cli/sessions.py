@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.prompts import confirm
 from hermes.core.durations import count, format_time, parse_duration
 from hermes.core.text import one_line
-from hermes.hosting.terminal import ask, err, out, out_json, out_lines, out_result, rewrite_line
+from hermes.hosting.terminal import err, out, out_json, out_lines, out_result, rewrite_line
 
 if TYPE_CHECKING:
     import argparse
@@ -224,7 +225,7 @@ def _rebuild(client: GatewayClient, args: argparse.Namespace) -> int:
 
 
 def _sure(question: str) -> bool:
-    return sys.stdin.isatty() and ask(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    return sys.stdin.isatty() and confirm(question)
 
 
 def _not_sure(verb: str) -> int:

@@ -157,7 +157,7 @@ def _measure_home(home: Path) -> dict[str, int]:
 
 def _describe_home(kept: Mapping[str, int], counts: Mapping[str, Any] | None) -> str:
     """Since when messages are kept, what stands beside the database, and deletions that are not complete."""
-    from hermes.cli.checks.home import format_size
+    from hermes.cli.support.sizes import format_size
 
     large = sorted((-size, name) for name, size in kept.items() if name != "free" and size >= MIN_SHOWN_BYTES)
     parts = [f"{name} {format_size(-size)}" for size, name in large[:MAX_PARTS]]

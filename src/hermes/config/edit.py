@@ -47,13 +47,9 @@ def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]
 
 def edited_file(loaded: Loaded, name: str, text: str) -> tuple[Path, str]:
     """The file that holds a setting, and its content with the new value; nothing is written."""
-    key = find_key(loaded, name)
-    _check(key, text)
-    if variable := _variable(loaded, key):
-        file = loaded.files.env
-        return file, _with_env_line(_read(file), variable, text)
-    file = loaded.files.config
-    return file, _with_yaml_value(_read(file), key, text)
+    contents: dict[Path, str] = {}
+    file = _edit(loaded, contents, name, text).file
+    return file, contents[file]
 
 
 def set_usable(

@@ -49,6 +49,8 @@ class ConfigWatch:
         self._loaded = load(home, environ, cwd, self._manifests)
         self._said: frozenset[Problem] = frozenset()
         self._changed = asyncio.Event()
+        self.editing = asyncio.Lock()
+        """Held while a setting is written: a change reads the whole file and writes it back."""
 
     def next_change(self) -> asyncio.Event:
         """Set at the next change. Whoever follows takes it before looking at ``current``, and then waits for it."""

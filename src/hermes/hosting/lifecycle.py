@@ -99,7 +99,7 @@ def _start_service(home: Path, command: str, service: Service) -> LifecycleResul
     if not processes.wait_until(lambda: _is_ready(home, started), READY_SECONDS):
         return LifecycleResult(
             f"! The gateway is still starting after {READY_SECONDS:.0f} s; {service.describe()} says: "
-            f"{service.how_it_stands()}. Look: {service.journal()}",
+            f"{service.how_it_stands()}. Look: {service.journal(str(home))}",
             1,
         )
     return LifecycleResult(

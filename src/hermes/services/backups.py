@@ -58,9 +58,13 @@ class BackupTimer:
 
     def _seconds_left(self, folder: str, every_seconds: float) -> float:
         """Seconds until the next backup is due, by the newest that an earlier process made, too."""
-        place = self._home / Path(folder or "backups").expanduser()
-        made = [path.stat().st_mtime for path in place.glob("hermes-*-hourly.tar.gz")]
-        age = time.time() - max(made, default=0.0)
+        from hermes.store.backup import contents  # a start makes no backup
+
+        made = [0.0]
+        for path in contents.backup_folder(self._home, folder).glob("hermes-*-hourly.tar.gz"):
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                made.append(path.stat().st_mtime)
+        age = time.time() - max(made)
         return every_seconds - age if age >= 0 else 0.0
 
     def _look(self) -> tuple[tuple[int, int], ...]:

@@ -59,7 +59,7 @@ class SessionDeletion:
         self._took = 0.0
 
     async def erase(self, session_ids: Sequence[str]) -> bool:
-        """Remove the words of sessions that ``store.sessions.deletion.delete`` has just removed.
+        """Remove the words of sessions that ``store.retention.deletion.delete`` has just removed.
 
         Returns whether nothing is left to be done. What is left (something of it is under way, or the database file is
         large) is done by ``sweep``. Repeating it does no harm.

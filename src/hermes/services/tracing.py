@@ -8,6 +8,7 @@ stays one trace. What cannot be sent is dropped: no turn waits for a collector.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import secrets
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 SEND_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
+LAST_SECONDS = 1.0
+"""For what waits when the gateway ends: shorter than the time that the supervisor gives a worker."""
 MAX_WAITING = 4096
 MAX_SENT = 512
 MAX_OPEN = 10_000
@@ -71,8 +74,9 @@ class Tracing:
                         await asyncio.sleep(SEND_SECONDS)
                         await self.send(http)
                 finally:
-                    async with asyncio.timeout(ANSWER_SECONDS):
-                        await self.send(http)
+                    with contextlib.suppress(TimeoutError):  # the cancellation goes on
+                        async with asyncio.timeout(LAST_SECONDS):
+                            await self.send(http)
 
     async def send(self, http: aiohttp.ClientSession) -> None:
         """Send all spans that wait. A collector that refuses or is down loses them, and is told of once."""

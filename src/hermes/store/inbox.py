@@ -266,6 +266,11 @@ def has_queued(tx: Tx, lane: str) -> bool:
     return tx.value(f"{HAS_QUEUED} LIMIT 1", lane=lane) is not None
 
 
+def last_seq(tx: Tx, lane: str) -> int:
+    """The number of the newest message of a lane; 0 where there is none."""
+    return int(tx.value("SELECT COALESCE(MAX(seq), 0) FROM inbox WHERE lane = :lane", lane=lane))
+
+
 def acting(tx: Tx) -> list[InboxRow]:
     """List commands and presses that have not acted yet, oldest first. The plus keeps SQLite off the index of times."""
     return tx.all(

@@ -647,6 +647,10 @@ def waiting_count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM outbox WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked')"))
 
 
+def dead_letter_count(tx: Tx) -> int:
+    return int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {IS_DEAD_LETTER}"))  # noqa: S608
+
+
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
     return tx.all(
         f"""

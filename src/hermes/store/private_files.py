@@ -1,4 +1,4 @@
-"""Write files that only their owner can read.
+"""Write files that only their owner can read, and make names outlive a power cut.
 
 The supervisor imports this too: standard library only, and little of it.
 """
@@ -35,3 +35,12 @@ def write_private(path: str | Path, content: str | bytes, *, is_synced: bool = T
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Make names that were changed in a folder outlive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

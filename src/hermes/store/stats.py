@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes.store import outbox, people
+from hermes.store import approvals, outbox, people
 from hermes.store.db import Tx
 
 DAY_SECONDS = 86400.0
@@ -63,7 +63,7 @@ def open_work(tx: Tx, *, now: float) -> dict[str, Any]:
             {"target": str(target), "count": int(number), "since": float(since), "reason": str(reason)}
             for target, number, since, reason in unsent
         ],
-        "approvals": int(tx.value("SELECT COUNT(*) FROM approvals WHERE state = 'pending'")),
+        "approvals": approvals.pending_count(tx),
         "jobs": [dict(zip(names, row, strict=True)) for row in jobs],
     }
 
@@ -74,7 +74,7 @@ def counts(tx: Tx, *, now: float) -> dict[str, Any]:
         "sessions": int(tx.value("SELECT COUNT(*) FROM sessions")),
         "people": {str(role): int(number) for role, number in roles},
         "has_owner": people.has_owner(tx),
-        "dead_letters": int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}")),  # noqa: S608
+        "dead_letters": outbox.dead_letter_count(tx),
         "today": outbox.counts(tx, since=now - DAY_SECONDS),
         "oldest": tx.value("SELECT MIN(received_at) FROM inbox"),
         "deleting": int(tx.value("SELECT COUNT(*) FROM deleted_sessions")),
@@ -97,5 +97,4 @@ def sizes(tx: Tx) -> dict[str, int]:
     from hermes.store.retention import pruning  # loaded when somebody asks
 
     found = pruning.stored(tx)
-    dead = int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}"))  # noqa: S608
-    return {"bytes": found["bytes"], "free": found["free"], "dead_letters": dead}
+    return {"bytes": found["bytes"], "free": found["free"], "dead_letters": outbox.dead_letter_count(tx)}

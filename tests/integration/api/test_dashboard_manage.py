@@ -156,6 +156,21 @@ async def test_a_session_is_exported_asked_again_and_searched(api: Served) -> No
         assert (await ask(api, bob, method, f"/api/sessions/{session['id']}/{verb}", {"text": "x"})).status == 404
 
 
+async def test_settings_that_are_written_at_once_are_all_kept(api: Served) -> None:
+    """Each change reads the whole config.yaml, and writes it with one line changed."""
+    owner = await api.new_key("desk", "owner")
+    for number in range(5):
+        wanted = {"retention.days": str(30 + number), "retention.max_mb": str(100 + number)}
+        changes = [
+            ask(api, owner, "PATCH", "/api/platforms/slack", {"settings": {"home_channel": f"C{number}"}}),
+            *(ask(api, owner, "PATCH", "/api/settings", {"settings": {name: text}}) for name, text in wanted.items()),
+        ]
+        assert {answer.status for answer in await asyncio.gather(*changes)} == {200}
+        limits = api.gateway.config.retention
+        assert (limits.days, limits.max_mb) == (30 + number, 100 + number)
+        assert f"home_channel: C{number}\n" in (api.gateway.home / "config.yaml").read_text()
+
+
 async def test_a_running_turn_is_steered_followed_by_a_queued_one_and_stopped(api: Served, model: FakeModel) -> None:
     assert (await api.post("/api/sessions/talk/steer", {"text": "x"})).status == 404
     await chat(api, "begin")

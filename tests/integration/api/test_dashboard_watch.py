@@ -240,6 +240,17 @@ def test_every_family_of_the_dashboard_is_imported_by_its_first_request() -> Non
     assert all(module.startswith(("watch.", "manage.")) for module, _ in LATER)
 
 
+async def test_pages_that_come_at_once_share_one_look_at_the_tables(api: Served) -> None:
+    hub = EventHub(ApiParts(api.gateway))
+    pages = [Listener(Caller("desk", PersonRole.OWNER), "-") for _ in range(5)]
+    before = asyncio.all_tasks()
+    await asyncio.gather(*map(hub.attach, pages))
+    looking = [task for task in asyncio.all_tasks() - before if task.get_name() == "dashboard events"]
+    await hub.end()
+    assert len(looking) == 1
+    assert looking[0].done()
+
+
 async def test_eight_hours_of_listening_leave_nothing_behind(start: Start) -> None:
     """28,800 seconds at one look each ten: messages come, pages come and go, and nothing is kept of them."""
     clock = FakeClock()

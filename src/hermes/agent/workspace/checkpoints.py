@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,7 @@ from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database, Tx
 from hermes.store.home import make_private_folder
-from hermes.store.private_files import write_private
+from hermes.store.private_files import sync_folder, write_private
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +77,7 @@ class Blobs:
         if not path.exists():
             make_private_folder(path.parent)
             write_private(path, data)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         return name
 
     def get(self, name: str) -> bytes | None:
@@ -104,14 +103,6 @@ class Blobs:
                 if len(file.name) == 64 and file.stat(follow_symlinks=False).st_mtime < before:
                     found.append(file.name)
         return found
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Checkpoints:

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hermes.cli.checks.finding import Finding
-from hermes.cli.checks.home import format_size
+from hermes.cli.support.sizes import format_size
 from hermes.core.dataclasses import dataclass
 from hermes.store.home import marker
 

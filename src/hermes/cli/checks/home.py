@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hermes.cli.checks.finding import Finding
+from hermes.cli.support.sizes import format_size
 from hermes.core.durations import format_time
 from hermes.hosting import banner, paths, status
 from hermes.store import home_faults
@@ -78,11 +79,6 @@ def _ours(home: Path) -> Iterator[Path]:
             walked += 1
         if walked > _MAX_WALKED:
             return
-
-
-def format_size(size: float) -> str:
-    number, unit = (size / 1e9, "GB") if size >= 1e9 else (size / 1e6, "MB")
-    return f"{number:.0f} {unit}" if number >= 10 else f"{number:.1f} {unit}"
 
 
 # What was left behind

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from hermes.cli.checks.finding import Finding
-from hermes.cli.checks.home import format_size
 from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.sizes import format_size
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, format_duration
 from hermes.core.errors import GatewayError

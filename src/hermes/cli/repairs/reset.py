@@ -14,10 +14,11 @@ from hermes.cli.checks import stores
 from hermes.cli.repairs.open_stores import open_each
 from hermes.cli.support.client import load_config, outside_platforms, refuse_foreign
 from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.support.prompts import confirm
 from hermes.core.durations import count
 from hermes.core.errors import ConfigError, GatewayError
 from hermes.hosting import launch, lifecycle, locks, paths, processes, status
-from hermes.hosting.terminal import ask, err, out, out_json
+from hermes.hosting.terminal import err, out, out_json
 from hermes.hosting.translation import tr
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _is_meant(args: argparse.Namespace) -> bool:
         err(tr("✗ Without --keep-backup the old state.db is deleted. Type --keep-backup, or --yes to delete it."))
         return False
     question = "Without --keep-backup the old state.db is deleted. Go on?"
-    return ask(f"{tr(question)} [y/N]: ").strip().casefold() in ("y", "yes")
+    return confirm(question)
 
 
 # A new file

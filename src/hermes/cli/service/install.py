@@ -191,16 +191,16 @@ def watch(service: Service, home: Path, hermes: str, started: float, seconds: fl
         now = time.monotonic()
         if judged.state in (status.State.RUNNING, status.State.DEGRADED) and snapshot:
             if pid and snapshot != pid:
-                return _failed(service, judged, "The gateway was restarted while I watched.")
+                return _failed(service, home, judged, "The gateway was restarted while I watched.")
             up_since, pid = up_since or now, snapshot
             if now - up_since >= seconds:
                 say(f"✓ The gateway stayed up for {seconds:.0f} s without a restart.")
                 out("\n".join(judged.lines))
                 return 0
         elif pid:
-            return _failed(service, judged, "The gateway did not stay up.")
+            return _failed(service, home, judged, "The gateway did not stay up.")
         elif now >= ready_by:
-            return _failed(service, judged, f"The gateway was not ready after {READY_SECONDS:.0f} s.")
+            return _failed(service, home, judged, f"The gateway was not ready after {READY_SECONDS:.0f} s.")
         time.sleep(LOOK_SECONDS)
 
 
@@ -211,10 +211,10 @@ def _look(home: Path, hermes: str, started: float) -> tuple[status.Status, int]:
     return status.judge(facts), int((facts.snapshot or {}).get("pid", 0)) if is_new else 0
 
 
-def _failed(service: Service, judged: status.Status, words: str) -> int:
+def _failed(service: Service, home: Path, judged: status.Status, words: str) -> int:
     complain(words)
     out("\n".join(judged.lines))
-    say(f"  {service.describe()} says: {service.how_it_stands()}. The last lines: {service.journal()}")
+    say(f"  {service.describe()} says: {service.how_it_stands()}. The last lines: {service.journal(str(home))}")
     return 1
 
 

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 import hermes
 from hermes.cli.support.client import load_config
 from hermes.core.errors import GatewayError
+from hermes.store.backup import contents
 
 if TYPE_CHECKING:
     from hermes.store.backup.create import BackupRequest, BackupResult
 
 LATEST = "latest"
+PG_DUMP = 'pg_dump --format=custom --file=hermes.dump "$HERMES_DATABASE_URL"'
+"""Backs up a PostgreSQL database; the password comes from the variable."""
 
 
 def backup_folder(home: Path, config: Any) -> Path:
     """Where the backups of this home are kept."""
-    return home / Path(config.backup.folder or "backups").expanduser()
+    return contents.backup_folder(home, config.backup.folder)
 
 
 def request_of(home: Path, *, reason: str, has_workspaces: bool = False) -> BackupRequest:

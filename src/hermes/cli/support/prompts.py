@@ -12,6 +12,7 @@ from hermes.hosting.translation import columns, pad, tr
 
 MAX_LABEL_CHARS = 15
 MAX_SHOWN = 12
+YES = frozenset({"y", "yes", "是"})
 
 
 class LeftError(Exception):
@@ -132,6 +133,15 @@ def _chosen(typed: str, choices: Sequence[Choice]) -> list[str]:
         return []
     meant = {by_word[word] for word in words}
     return [choice.name for choice in choices if choice.name in meant]
+
+
+def confirm(question: str, *, default: bool = False) -> bool:
+    """Ask one yes-or-no question. Enter gives ``default``; a closed input is a no. The caller knows who is there."""
+    try:
+        answer = ask(f"{tr(question)} [{'Y/n' if default else 'y/N'}]: ").strip().casefold()
+    except EOFError:
+        return False
+    return answer in YES if answer else default
 
 
 def at_terminal() -> Questions | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.backups import make_backup
+from hermes.cli.support.backups import PG_DUMP, make_backup
 from hermes.cli.support.client import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
@@ -18,13 +18,14 @@ def options_here() -> UpdateOptions:
     from hermes.hosting.update.find import find_installation
     from hermes.hosting.update.update import UpdateOptions
     from hermes.store.home import make_home
+    from hermes.store.open import is_postgres
 
     installation = find_installation()
     home = home_folder()
     make_home(home)
-    if load_config(home).config.database_url.startswith("postgres"):
+    if is_postgres(load_config(home).config.database_url):
         note("! The database is PostgreSQL: its migrations are not tried on a copy, and it is not in the backup.")
-        note('  Back it up first: pg_dump --format=custom --file=hermes.dump "$HERMES_DATABASE_URL"')
+        note(f"  Back it up first: {PG_DUMP}")
     return UpdateOptions(
         home=home,
         installation=installation,

@@ -18,6 +18,7 @@ from hermes.hosting.importers.report import Fate, ImportReport
 from hermes.hosting.importers.source import SourceHome
 from hermes.services.cron.jobs import Jobs
 from hermes.store.db import Database
+from hermes.store.home import MARKER
 from hermes.store.ids import new_id
 from hermes.store.sessions.imports import ImportedSession
 
@@ -65,7 +66,7 @@ def check_source(kind: str, path: Path, home: Path) -> Path:
     found, ours = path.resolve(), home.resolve()
     if found == ours:
         raise GatewayError("That is this home itself. Name the home of the other gateway.")
-    if (found / ".hermes-home").exists():
+    if (found / MARKER).exists():
         raise GatewayError(f"{path} is a home of this program. To copy its sessions: hermes sessions import {path}")
     known = {
         "hermes-agent": ("state.db", "config.yaml", "cron", "sessions", "gateway.json", "kanban.db"),

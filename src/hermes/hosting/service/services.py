@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
-from hermes.hosting import profiles
+from hermes.hosting import paths, profiles
 from hermes.hosting.service import unit_files
 from hermes.hosting.service.unit_files import ServicePlan, ServiceScope, UnitOrigin
 from hermes.hosting.service_manager import LAUNCHD_LABEL
@@ -152,7 +153,8 @@ class SystemdService:
         sudo = "sudo " if self.scope is ServiceScope.SYSTEM and os.getuid() != 0 else ""
         return f"{sudo}{' '.join(self.systemctl)} {verb} {self.name}"
 
-    def journal(self) -> str:
+    def journal(self, _home: str) -> str:
+        """What a person types to see the last lines of the service of this home."""
         return f"journalctl {'' if self.scope is ServiceScope.SYSTEM else '--user '}-u {self.name} -n 50 --no-pager"
 
     def why_unusable(self) -> str:
@@ -213,7 +215,7 @@ class LaunchdService:
         self._domain = f"gui/{os.getuid()}"
 
     def render(self, plan: ServicePlan) -> str:
-        return unit_files.launchd_agent(plan, self.name, os.path.join(plan.home, "logs", "console.log"))
+        return unit_files.launchd_agent(plan, self.name, paths.console_log(plan.home))
 
     def describe(self) -> str:
         return f"launchd ({self.name})"
@@ -225,8 +227,8 @@ class LaunchdService:
         }
         return words.get(verb, f"launchctl {verb} {self._domain}/{self.name}")
 
-    def journal(self) -> str:
-        return "tail -n 50 ~/.hermes/logs/console.log"
+    def journal(self, home: str) -> str:
+        return f"tail -n 50 {shlex.quote(paths.console_log(home))}"
 
     def why_unusable(self) -> str:
         answer = call(["launchctl", "print", self._domain])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,12 +16,17 @@ from hermes.hosting.update.installation import (
     UpdateFailedError,
     copy_environment,
     exchange,
+    read_version,
     run_command,
+    write_version,
 )
 from hermes.store.private_files import write_private
 
 SWITCHING = "hermes-switching"
 """In .git while the files change: the commit to which the next start of scripts/hermes goes on, should we be killed."""
+
+STAMP = "stamp-core"
+"""In a virtual environment: which pins it holds, as scripts/_venv.py wrote it."""
 
 SHOWN = 8
 _VERSION = re.compile(r'^__version__ = "([^"]+)"', re.MULTILINE)
@@ -121,7 +125,7 @@ class CloneInstallation:
         shutil.rmtree(self.work / "previous", ignore_errors=True)
         previous = self.work / "previous"
         previous.mkdir(mode=0o700)
-        write_private(previous / "version.json", json.dumps({"id": before.id, "name": before.name}))
+        write_version(previous, before)
         self._go_to(staged.version.id, staged.folder / "env")
         if (staged.folder / "env").exists():
             os.rename(staged.folder / "env", previous / "env")
@@ -132,25 +136,20 @@ class CloneInstallation:
         write_private(self._git_folder / SWITCHING, f"{commit} {os.getpid()}\n")
         if environment.exists():
             exchange(environment / "lib", self._venv / "lib")
-            for name in ("stamp-core",):
-                kept, present = environment / name, self._venv / name
-                old, new = present.read_bytes() if present.exists() else b"", kept.read_bytes()
-                write_private(present, new)
-                write_private(kept, old)
+            kept, present = environment / STAMP, self._venv / STAMP
+            old, new = present.read_bytes() if present.exists() else b"", kept.read_bytes()
+            write_private(present, new)
+            write_private(kept, old)
         self._git("reset", "--quiet", "--hard", commit, doing="Changing the files of the clone")
         (self._git_folder / SWITCHING).unlink()
 
     def previous(self) -> NewVersion | None:
-        try:
-            plain = json.loads((self.work / "previous" / "version.json").read_text("utf-8"))
-            return NewVersion(str(plain["id"]), str(plain["name"]))
-        except (OSError, ValueError, KeyError):
-            return None
+        return read_version(self.work / "previous")
 
     def switch_back(self) -> None:
         target, before = self.previous(), self.present()
         if target is None:
             raise ConfigError("There is no version to go back to: no update was made here.")
         self.refuse_changes()
-        write_private(self.work / "previous" / "version.json", json.dumps({"id": before.id, "name": before.name}))
+        write_version(self.work / "previous", before)
         self._go_to(target.id, self.work / "previous" / "env")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -13,8 +14,10 @@ from typing import Protocol
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
+from hermes.store.private_files import write_private
 
 COMMAND_SECONDS = 900.0
+VERSION_FILE = "version.json"
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
 _AT_WORKING_FOLDER = -100
 
@@ -66,6 +69,20 @@ class Installation(Protocol):
 
     def switch_back(self) -> None:
         """Make the code from before the present one; a second call takes that back."""
+
+
+def write_version(folder: Path, version: NewVersion) -> None:
+    """Note the version whose code a folder keeps."""
+    write_private(folder / VERSION_FILE, json.dumps({"id": version.id, "name": version.name}))
+
+
+def read_version(folder: Path) -> NewVersion | None:
+    """Return the version whose code a folder keeps; None where that is not noted."""
+    try:
+        plain = json.loads((folder / VERSION_FILE).read_text("utf-8"))
+        return NewVersion(str(plain["id"]), str(plain["name"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def run_command(command: Sequence[str], doing: str, environ: Mapping[str, str] | None = None) -> str:

@@ -15,9 +15,10 @@ from hermes.hosting.update.installation import (
     UpdateFailedError,
     copy_environment,
     exchange,
+    read_version,
     run_command,
+    write_version,
 )
-from hermes.store.private_files import write_private
 
 DISTRIBUTION = "hermes-gateway"
 
@@ -63,7 +64,7 @@ class PackageInstallation:
 
     def switch(self, staged: StagedVersion) -> None:
         before = self.present()
-        write_private(staged.folder / "version.json", json.dumps({"id": before.id, "name": before.name}))
+        write_version(staged.folder, before)
         _copy_commands(staged.folder, self._prefix)
         shutil.rmtree(self.work / "previous", ignore_errors=True)
         exchange(staged.folder / "lib", self._prefix / "lib")
@@ -71,13 +72,13 @@ class PackageInstallation:
 
     def previous(self) -> NewVersion | None:
         self._adopt()
-        found = _version_in(self.work / "previous")
+        found = read_version(self.work / "previous")
         return found if found is not None and found.id != self.present().id else None
 
     def _adopt(self) -> None:
         """Finish a switch that was killed after its exchange: what was staged holds the code from before."""
         for folder in self.work.glob("new-*"):
-            found = _version_in(folder)
+            found = read_version(folder)
             if found is not None and found.id != self.present().id:
                 shutil.rmtree(self.work / "previous", ignore_errors=True)
                 os.rename(folder, self.work / "previous")
@@ -89,16 +90,7 @@ class PackageInstallation:
         if not (kept / "lib").is_dir():
             raise UpdateFailedError(f"The version from before is gone from {kept}.")
         exchange(kept / "lib", self._prefix / "lib")
-        write_private(kept / "version.json", json.dumps({"id": before.id, "name": before.name}))
-
-
-def _version_in(folder: Path) -> NewVersion | None:
-    """The version whose code a folder keeps."""
-    try:
-        plain = json.loads((folder / "version.json").read_text("utf-8"))
-        return NewVersion(str(plain["id"]), str(plain["name"]))
-    except (OSError, ValueError, KeyError):
-        return None
+        write_version(kept, before)
 
 
 def _copy_commands(staged: Path, prefix: Path) -> None:

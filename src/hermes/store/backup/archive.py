@@ -28,6 +28,7 @@ from typing import IO, Any, cast
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.store.backup import contents
+from hermes.store.private_files import sync_folder
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -127,15 +128,6 @@ def _member(name: str, size: int, mode: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, mode
     return member
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names that were changed in a folder outlive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # Reading

@@ -31,6 +31,11 @@ _FROM_STATE = ("mirror.jsonl", "sessions", "search.db", "search.db-wal", "search
 MAX_NAME_BYTES = 4096
 
 
+def backup_folder(home: Path, setting: str = "") -> Path:
+    """Return where the backups of a home are kept. ``setting`` may be absolute, below the home, or ''."""
+    return home / Path(setting or "backups").expanduser()
+
+
 def companions(name: str) -> list[str]:
     """List the files that live and leave with a store; nothing for any other name."""
     if name not in STORES:

@@ -29,10 +29,9 @@ from hermes.store.backup.archive import (
     ArchiveRefusedError,
     BackupManifest,
     open_archive,
-    sync_folder,
 )
 from hermes.store.backup.secret_marks import fill_in
-from hermes.store.private_files import write_private
+from hermes.store.private_files import sync_folder, write_private
 from hermes.store.sqlite.file import tx_of
 from hermes.store.sqlite.transcript_files import Journal
 
@@ -173,7 +172,8 @@ def _move(source: Path, target: Path) -> None:
         half = target.with_name(f".{target.name}.half")
         if half.is_dir():
             shutil.rmtree(half)
-        if source.is_dir() and not source.is_symlink():
+        is_folder = source.is_dir() and not source.is_symlink()
+        if is_folder:
             shutil.copytree(source, half, symlinks=True)
         else:
             shutil.copy2(source, half, follow_symlinks=False)
@@ -183,7 +183,10 @@ def _move(source: Path, target: Path) -> None:
             shutil.copyfile(half, target)
             half.unlink()
         with contextlib.suppress(OSError):  # a mounted file stays; its content is replaced next
-            shutil.rmtree(source) if source.is_dir() and not source.is_symlink() else source.unlink()
+            if is_folder:
+                shutil.rmtree(source)
+            else:
+                source.unlink()
 
 
 def drop_unfinished(home: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
+from hermes.store.backup import contents
 from hermes.store.backup.archive import ArchiveRefusedError, BackupManifest, open_archive
 from hermes.store.home import SECRET_BYTES
 
@@ -29,11 +30,11 @@ class ShelfEntry:
 
 
 def default_folder(home: Path) -> Path:
-    return home / "backups"
+    return contents.backup_folder(home)
 
 
 def key_file(home: Path) -> Path:
-    return home / "backups" / "key"
+    return default_folder(home) / "key"
 
 
 def read_key(home: Path) -> bytes | None:

@@ -78,7 +78,6 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         if of_all
         else 0
     )
-    dead = tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}") if of_all else 0  # noqa: S608
     return OverviewCounts(
         arrived=int(arrived),
         sent=int(sent),
@@ -86,7 +85,7 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         oldest_age=max(0.0, now - float(oldest)) if oldest is not None else None,
         answers_waiting=outbox.waiting_count(tx) if of_all else 0,
         approvals_waiting=approvals.pending_count(tx) if of_all else 0,
-        dead_letters=int(dead),
+        dead_letters=outbox.dead_letter_count(tx) if of_all else 0,
         latencies=tuple(latencies),
         turns=int(turns),
         prompt_tokens=int(prompt),

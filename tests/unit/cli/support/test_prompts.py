@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.cli.support.prompts import Choice, LeftError, Questions
+from hermes.cli.support.prompts import Choice, LeftError, Questions, confirm
 
 CHOICES = (Choice("telegram", "Telegram", "not set up"), Choice("wecom_callback", "WeCom Callback"), Choice("qq", "QQ"))
 
@@ -105,3 +105,15 @@ def test_one_of_many_names_is_chosen_by_number_name_or_part(typed: list[str], ch
     person = Typing(*typed)
     assert person.ask.named("Model", MODELS, "gpt-7") == chosen
     assert "  12  gpt-12\n      and 10 more: type a part of a name to see those with it\nModel [gpt-7]:" in person.shown
+
+
+@pytest.mark.parametrize("default", [False, True])
+@pytest.mark.parametrize(
+    "typed, answer",
+    [("y\n", True), (" YES \n", True), ("是\n", True), ("n\n", False), ("perhaps\n", False), ("\n", None), ("", False)],
+)
+def test_only_a_yes_or_a_default_confirms_and_a_closed_input_does_not(
+    monkeypatch: pytest.MonkeyPatch, typed: str, answer: bool | None, default: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert confirm("Go on?", default=default) is (default if answer is None else answer)

@@ -72,6 +72,11 @@ def test_a_profile_on_launchd_has_a_label_of_its_own() -> None:
     assert LaunchdService("ai.hermes.gateway.work").name == "ai.hermes.gateway.work"
 
 
+def test_each_service_names_the_lines_of_its_own_home() -> None:
+    assert LaunchdService("hermes-gateway").journal("/srv/my home") == "tail -n 50 '/srv/my home/logs/console.log'"
+    assert "--user -u hermes-two " in SystemdService("hermes-two", ServiceScope.USER).journal("/srv/two")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
 def test_root_touches_the_home_of_a_service_as_its_user() -> None:
     with tempfile.TemporaryDirectory() as folder:  # other users cannot reach the folders of pytest

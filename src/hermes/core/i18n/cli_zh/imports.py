@@ -26,7 +26,7 @@ IMPORTS = {
     ),
     "Take it over": "搬过来",
     "(shows what would come; nothing there changes)": "（显示会搬来什么；那里不会改变）",
-    "Import it into {} now? [y/N] ": "现在搬到 {} 吗？[y/N] ",
+    "Import it into {} now?": "现在搬到 {} 吗？",
     "Then: {}": "然后：{}",
     "There is no import from {}. There are: {}.": "不能从 {} 搬来。可以：{}。",
     "There is no folder {}. Name the home of {}.": "没有文件夹 {}。请写出 {} 的主目录。",

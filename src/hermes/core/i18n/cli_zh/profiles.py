@@ -36,7 +36,7 @@ PROFILES = {
     ),
     "{} is a link. Remove the link by hand.": "{} 是一个链接。请手动删除链接。",
     "Its gateway runs. Stop it first: {}": "它的网关正在运行。先停止：{}",
-    "Delete {} with all its conversations? [y/N] ": "删除 {} 及其全部对话？[y/N] ",
+    "Delete {} with all its conversations?": "删除 {} 及其全部对话？",
     "Nothing was deleted. To do it without being asked: {}": "没有删除任何内容。不再询问直接删除：{}",
     "The profile {} is deleted.": "配置档 {} 已删除。",
     "profile": "配置档",

@@ -33,6 +33,8 @@ class DashboardVerbs:
 
     async def link(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """Make a code that signs the owner in, once, within five minutes. The answer is the only place it stands."""
+        from hermes.servers.dashboard.sign_in import base_path_of  # the page that is opened next needs it anyway
+
         config = self._config()
         if not config.dashboard.enabled:
             raise GatewayError("The dashboard is switched off. Switch it on: hermes config set dashboard.enabled true")
@@ -41,7 +43,7 @@ class DashboardVerbs:
         code = secrets.token_urlsafe(24)
         await self._db.write(sign_ins.add_code, hash_of(code), now=self._clock.now(), seconds=CODE_SECONDS)
         host, port = url.removeprefix("http://").rsplit(":", 1)
-        base = f"/{bare}" if (bare := config.dashboard.base_path.strip().strip("/")) else ""
+        base = base_path_of(config.dashboard.base_path)
         return {
             "url": f"http://{_reachable(host)}:{port}{base}/dashboard/#sign-in={code}",
             "host": host,

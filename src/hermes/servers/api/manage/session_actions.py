@@ -29,6 +29,7 @@ from hermes.store.ids import new_id
 from hermes.store.inbox import InboxState, Incoming
 from hermes.store.sessions import transcripts
 from hermes.store.turns import retry as retrying
+from hermes.store.turns import turns
 from hermes.store.turns.retry import RetryOrigin
 
 LINES = 200
@@ -78,7 +79,7 @@ class SessionActionRoutes:
         shown, caller = await find_session(self._gateway, request, Action.TALK), request[CALLER]
         if not caller.sees_all and shown.key.platform != PLATFORM:
             raise _not_of_api(shown)
-        seq = await self._db.read(_last_seq, shown.session.key)
+        seq = await self._db.read(inbox.last_seq, shown.session.key)
         stopped = await self._gateway.lanes.stop(shown.session.key, up_to=seq)
         return json_response(
             {
@@ -167,10 +168,10 @@ def _run(event_id: str, shown: SessionSummary) -> web.Response:
 
 def _steer(tx: Tx, lane: str, event_id: str, message: InboundMessage, *, now: float) -> str:
     """Queue a message for the turn that runs; '' if it was, else why not."""
-    turn_id = str(tx.value("SELECT turn_id FROM lanes WHERE key = :lane", lane=lane) or "")
-    if not turn_id:
+    turn = turns.of_lane(tx, lane)
+    if turn is None:
         return "idle"
-    is_own, is_below = inbox.standing(tx, PLATFORM, message.sender_id, turn_id)
+    is_own, is_below = inbox.standing(tx, PLATFORM, message.sender_id, turn.id)
     if not is_own or is_below:
         return "anothers"
     body = codec.dump(message)
@@ -188,10 +189,6 @@ def _steer(tx: Tx, lane: str, event_id: str, message: InboundMessage, *, now: fl
     )
     inbox.accept(tx, [row], now=now)
     return ""
-
-
-def _last_seq(tx: Tx, lane: str) -> int:
-    return int(tx.value("SELECT COALESCE(MAX(seq), 0) FROM inbox WHERE lane = :lane", lane=lane) or 0)
 
 
 def _markdown(shape: dict[str, Any]) -> bytes:

@@ -42,7 +42,6 @@ SECRET_KINDS = (Kind.SECRET, Kind.SECRETS)
 class SettingRoutes:
     def __init__(self, parts: ApiParts) -> None:
         self._gateway = parts.gateway
-        self._one_at_a_time = asyncio.Lock()
 
     async def listed(self, request: web.Request) -> web.Response:
         """``?query=``: those whose name, environment name or help holds these words."""
@@ -62,8 +61,7 @@ class SettingRoutes:
         body = decode(await read_body(request), SettingsChangeBody)
         if not 0 < len(body.settings) <= MAX_CHANGES:
             raise bad_request(f"settings names 1 to {MAX_CHANGES} settings.", code="invalid_value", param="settings")
-        async with self._one_at_a_time:
-            notes = await write_settings(self._gateway, body.settings)
+        notes = await write_settings(self._gateway, body.settings)
         loaded = self._gateway.watch.loaded
         keys = known_keys(loaded)
         shown = [setting_to_dict(loaded, name, keys[name]) for name in notes if name in keys]
@@ -73,8 +71,14 @@ class SettingRoutes:
 async def write_settings(gateway: Gateway, values: dict[str, str | None]) -> dict[str, str]:
     """Write settings into the files and take them up; return the note of each by its full name.
 
-    ApiError 400 names the setting that is wrong, and then nothing was written. A value may be cleared by None.
+    ApiError 400 names the setting that is wrong, and then nothing was written. A value may be cleared by None. Changes
+    that come at once are written one after the other.
     """
+    async with gateway.watch.editing:
+        return await _write_alone(gateway, values)
+
+
+async def _write_alone(gateway: Gateway, values: dict[str, str | None]) -> dict[str, str]:
     loaded = gateway.watch.loaded
     notes: dict[str, str] = {}
     for name, value in values.items():

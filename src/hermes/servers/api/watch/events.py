@@ -128,7 +128,7 @@ class EventHub:
     async def attach(self, listener: Listener) -> None:
         """Begin to listen. Returns when everything until now is known, so that nothing falls between."""
         self.listeners.add(listener)
-        async with self._starting:  # two pages that open at once begin one round of looks
+        async with self._starting:  # pages that come at once share one task
             if self._running is None or self._running.done():
                 self._known, self._task_number = None, None
                 await self.look()
