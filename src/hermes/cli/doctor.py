@@ -40,7 +40,7 @@ _INDENT = 15
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help="repair what can be repaired, and say what was done")
     parser.add_argument("--yes", "-y", action="store_true", help="with --fix: ask no question")
-    parser.add_argument("--undo", action="store_true", help="take the file changes of the last --fix back")
+    parser.add_argument("--undo", action="store_true", help="revert the file changes of the last --fix")
     parser.add_argument("--live", action="store_true", help="make one small call to the model and to each fallback")
     parser.add_argument("--user", default="", metavar="ID", help="explain why this person is answered or not")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
@@ -142,7 +142,7 @@ def _repair(home: Path, repairs: Sequence[Repair], *, is_shown: bool) -> tuple[s
         for one in done:
             (out if one.is_good else err)(as_typed(f"{'✓' if one.is_good else '✗'} {tr(one.text)}"))
         if record.name:
-            out(as_typed(tr(f"  To take the changed files back: {command_name()} doctor --undo")))
+            out(as_typed(tr(f"  To undo the file changes: {command_name()} doctor --undo")))
         out("")
     return record.name, done
 
@@ -173,5 +173,5 @@ def _undo(home: Path, *, as_json: bool) -> int:
     for text in left:
         err(tr(f"✗ {text}"))
     if not done and not left:
-        out(tr("Nothing had to be taken back: every file is as it was before."))
+        out(tr("There is nothing to undo: every file is as it was before."))
     return 1 if left else 0

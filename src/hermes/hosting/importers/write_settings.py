@@ -17,7 +17,7 @@ from hermes.hosting.importers.report import Fate, ImportReport
 BY_HAND = frozenset({"approvals", "terminal", "database", "tools", "toolsets", "checkpoints"})
 """Sections that decide what the agent may do, or where data is: each person sets them here anew."""
 _DECIDES = "it decides what the agent may do or where data is: set it here yourself"
-_UNKNOWN = "there is no setting of this name here"
+_UNKNOWN = "Hermes has no setting of this name"
 SHOWN_NAMES = 12
 _SECRETS = frozenset({Kind.SECRET, Kind.SECRETS})
 
@@ -101,9 +101,7 @@ def _leave_unknown(part: str, names: list[str], report: ImportReport) -> None:
     if names:
         more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
         shown = ", ".join(names[:SHOWN_NAMES])
-        report.note(
-            part, f"{shown}{more}", _UNKNOWN if len(names) == 1 else "there are no settings of these names here"
-        )
+        report.note(part, f"{shown}{more}", _UNKNOWN if len(names) == 1 else "Hermes has no settings of these names")
 
 
 def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: str = "") -> bool:
@@ -124,7 +122,7 @@ def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: s
     if is_same:
         report.add(part, Fate.SAME)
     else:
-        report.add(part, Fate.KEPT, shown, f"it is set here ({there.winner}), and that stays")
+        report.add(part, Fate.KEPT, shown, f"it is set here ({there.winner}), and stays")
     return False
 
 
