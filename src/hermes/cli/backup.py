@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from hermes.store.backup.restore import PreparedRestore
 
 EXAMPLES = """\
-  hermes backup create                      a backup now, beside the running gateway; it says where the file is
+  hermes backup create                      make a backup now, and print its path
   hermes backup create --with-secrets       with .env and other keys, encrypted with a passphrase
   hermes backup list                        the newest first
-  hermes backup verify latest               read one whole and compare every checksum
-  hermes backup restore latest              go back to it; what is there now is set aside
-  hermes backup restore --undo              take the last restore back
+  hermes backup verify latest               read the whole file and compare every checksum
+  hermes backup restore latest              go back to it; the current files are kept for --undo
+  hermes backup restore --undo              revert the last restore
 """
 
 VERBS = {

@@ -27,7 +27,7 @@ EXAMPLES = """\
   hermes doctor            exit code 1 if a problem is found, else 0 (hints do not count)
   hermes doctor --live     also makes one small call to the model and to each fallback
   hermes doctor --fix      repairs what can be repaired; asks first at a terminal
-  hermes doctor --undo     takes the file changes of the last --fix back
+  hermes doctor --undo     reverts the file changes of the last --fix
   hermes doctor --json
   hermes doctor --user 5550142            why this person is answered or not; exit code 0 if answered
   hermes doctor --user telegram:5550142   the same, on one platform

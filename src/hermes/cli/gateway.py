@@ -37,7 +37,7 @@ EXAMPLES = """\
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
   hermes gateway test             every account and the model: names, test messages, one small answer
   hermes gateway test telegram    name of the account, and a test message to the home channel
-  hermes gateway reset --keep-backup   the old state.db goes to backups/; people and conversations come back
+  hermes gateway reset --keep-backup   the old state.db goes to backups/; people and conversations are restored
 """
 
 VERBS = {

@@ -33,7 +33,7 @@ OF_ONE_AGENT = frozenset({"platforms", "chats", "owners", "database", "database_
 """Sections of config.yaml that a clone does not get."""
 
 EXAMPLES = """\
-  hermes profile create work                make a second agent, with ports of its own
+  hermes profile create work                create a second agent with its own ports
   hermes profile create work --clone        with the settings and model keys of this one, without its chats
   hermes -p work gateway setup telegram     give it a bot of its own
   hermes -p work gateway start              run it beside the first

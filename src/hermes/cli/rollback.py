@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  hermes rollback           back to the version from before the last update; run again, it takes that back
+  hermes rollback           return to the version from before the last update; a second run returns to the newer one
   hermes rollback --yes     without a question
 """
 

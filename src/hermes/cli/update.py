@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes update --check         only show what is new
-  hermes update                 back up, try the new version on a copy, switch to it, restart the gateway
-  hermes update --rollback      go back to the version from before, as hermes rollback does
+  hermes update                 back up, test the new version on a copy, switch to it, restart the gateway
+  hermes update --rollback      the same as hermes rollback
 """
 
 

@@ -16,17 +16,14 @@ HELP = {
     "make an hourly backup, and delete old ones": "做每小时的备份，并删除旧备份",
     "a file, a name from the list, or latest": "文件、列表里的名字，或 latest",
     "do not ask": "不询问",
-    "revert the last restore": "放回上次恢复时另存的内容",
+    "revert the last restore": "撤销上次恢复",
     "accept a backup that another home made": "接受由另一个主目录做的备份",
     "read the passphrase from FILE; - is stdin": "从这里读取口令；- 表示标准输入",
-    "a backup now, beside the running gateway; it says where the file is": (
-        "立即备份，不影响运行中的网关；会显示文件位置"
-    ),
+    "make a backup now, and print its path": ("立即备份，不影响运行中的网关；会显示文件位置"),
     "with .env and other keys, encrypted with a passphrase": "包含 .env 和其他密钥，用口令加密",
     "the newest first": "最新的在前",
-    "read one whole and compare every checksum": "完整读取并核对所有校验和",
-    "go back to it; what is there now is set aside": "回到这个备份；现在的内容会另行保存",
-    "take the last restore back": "撤销上次恢复",
+    "read the whole file and compare every checksum": "完整读取并核对所有校验和",
+    "go back to it; the current files are kept for --undo": "回到这个备份；现在的内容会另行保存",
 }
 
 BACKUP = {
@@ -117,11 +114,11 @@ UPDATE_HELP = {
     "Return to the version from before the last update": "回到上次更新之前的版本",
     "only show what is new": "只显示有什么新版本",
     "return to the version from before the last update": "回到上次更新之前的版本",
-    "back up, try the new version on a copy, switch to it, restart the gateway": (
+    "back up, test the new version on a copy, switch to it, restart the gateway": (
         "备份，在副本上试运行新版本，切换过去，重启网关"
     ),
-    "go back to the version from before, as hermes rollback does": "回到之前的版本，与 hermes rollback 相同",
-    "back to the version from before the last update; run again, it takes that back": (
+    "the same as hermes rollback": "回到之前的版本，与 hermes rollback 相同",
+    "return to the version from before the last update; a second run returns to the newer one": (
         "回到上次更新之前的版本；再运行一次就撤销"
     ),
     "without a question": "不询问",

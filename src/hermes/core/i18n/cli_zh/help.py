@@ -374,13 +374,13 @@ EXAMPLES = {
     "connect chat platforms, question by question": "一问一答地连接聊天平台",
     "name of the account, and a test message to the home channel": "账号的名称，并向主频道发一条测试消息",
     "every account and the model: names, test messages, one small answer": "所有账号和模型：名称、测试消息、一个小回答",
-    "the old state.db goes to backups/; people and conversations come back": (
+    "the old state.db goes to backups/; people and conversations are restored": (
         "旧的 state.db 移到 backups/；用户和对话会恢复"
     ),
     "into a new file beside it; the damaged file stays as it is": "存入旁边的新文件；损坏的文件保持原样",
     "also makes one small call to the model and to each fallback": "还对模型和每个备用模型各做一次小调用",
     "repairs what can be repaired; asks first at a terminal": "修复能修复的；在终端上会先询问",
-    "takes the file changes of the last --fix back": "撤销上次 --fix 对文件的改动",
+    "reverts the file changes of the last --fix": "撤销上次 --fix 对文件的改动",
     "question by question; Enter keeps the current value": "一问一答；回车保留当前的值",
     "the default key; it has the role of the owner": "默认密钥；拥有所有者的角色",
     "prints the new key; it is not shown again": "打印新密钥；之后不再显示",

@@ -11,7 +11,7 @@ PROFILES = {
     "copy settings, model keys and SOUL.md of this home, but no chat platform": (
         "复制这个主目录的设置、模型密钥和 SOUL.md，但不复制聊天平台"
     ),
-    "make a second agent, with ports of its own": "新建第二个助手，有自己的端口",
+    "create a second agent with its own ports": "新建第二个助手，有自己的端口",
     "with the settings and model keys of this one, without its chats": "带上当前的设置和模型密钥，不带聊天平台",
     "give it a bot of its own": "给它一个自己的机器人",
     "run it beside the first": "与第一个并存运行",
