@@ -124,7 +124,7 @@ async def test_two_profiles_answer_side_by_side_with_their_own_keys_and_bots(tmp
                 ("work", "running", "hermes-gateway-work"),
             ]
             refused = machine.here("profile", "remove", "work", "--yes")
-            assert "Its gateway runs. Stop it first:" in refused.stderr
+            assert "The gateway of this profile is running. Stop it first:" in refused.stderr
             assert (root / "profiles" / "work" / "state.db").exists()
         finally:
             await asyncio.gather(*(machine.hermes("-p", name, "gateway", "stop") for name in names))

@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from hermes.store.backup.restore import PreparedRestore
 
 EXAMPLES = """\
-  hermes backup create                      a backup now, beside the running gateway; it says where the file is
+  hermes backup create                      make a backup now, and print its path
   hermes backup create --with-secrets       with .env and other keys, encrypted with a passphrase
   hermes backup list                        the newest first
-  hermes backup verify latest               read one whole and compare every checksum
-  hermes backup restore latest              go back to it; what is there now is set aside
-  hermes backup restore --undo              take the last restore back
+  hermes backup verify latest               read the whole file and compare every checksum
+  hermes backup restore latest              go back to it; the current files are kept for --undo
+  hermes backup restore --undo              revert the last restore
 """
 
 VERBS = {
-    "create": "make a backup while everything runs",
+    "create": "make a backup without stopping the gateway",
     "list": "list the backups, the newest first",
-    "verify": "read a backup whole and compare every checksum",
-    "restore": "put the state of a backup in place of the present one, which is set aside",
+    "verify": "read the whole backup and compare every checksum",
+    "restore": "replace the current files with a backup; they are kept for --undo",
 }
 
 PASSPHRASE = "HERMES_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
@@ -53,17 +53,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     verbs = add_verbs(parser, VERBS, EXAMPLES)
     create, verify, restore = verbs["create"], verbs["verify"], verbs["restore"]
-    create.add_argument("file", nargs="?", default="", help="the file to make (default: a new one among the backups)")
+    create.add_argument(
+        "file", nargs="?", default="", help="the file to write (default: a new one in the backup folder)"
+    )
     create.add_argument("--with-secrets", action="store_true", help="add .env and other keys, encrypted")
     create.add_argument("--workspaces", action="store_true", help="add the files of workspaces/")
-    create.add_argument("--hourly", action="store_true", help="make it as the gateway does, and delete old ones")
+    create.add_argument("--hourly", action="store_true", help="make an hourly backup, and delete old ones")
     verify.add_argument("file", help="a file, a name from the list, or latest")
     restore.add_argument("file", nargs="?", default="", help="a file, a name from the list, or latest")
     restore.add_argument("--yes", action="store_true", help="do not ask")
-    restore.add_argument("--undo", action="store_true", help="put back what the last restore set aside")
+    restore.add_argument("--undo", action="store_true", help="revert the last restore")
     restore.add_argument("--other-home", action="store_true", help="accept a backup that another home made")
     for verb in (create, verify, restore):
-        verb.add_argument("--passphrase-file", default="", metavar="FILE", help="read the passphrase there; - is stdin")
+        verb.add_argument(
+            "--passphrase-file", default="", metavar="FILE", help="read the passphrase from FILE; - is stdin"
+        )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,9 +109,9 @@ def _create(args: argparse.Namespace, home: Path) -> int:
         f"  {_about(made.manifest)}; {format_size(size)}, {format_duration(time.monotonic() - began)}.",
     ]
     if not args.with_secrets:
-        lines.append("  Secrets are not in it: keep .env yourself, or use --with-secrets.")
+        lines.append("  It contains no secrets: copy .env yourself, or use --with-secrets.")
     if is_postgres(config.database_url):
-        lines.append("  The database is not in it: PostgreSQL makes its own copy.")
+        lines.append("  It does not contain the PostgreSQL database: use pg_dump for that.")
         lines.append(f"  {PG_DUMP}")
     result = {"file": str(made.path), "bytes": size, "files": len(made.manifest.files)}
     return out_result(result, "\n".join(map(tr, lines)), as_json=args.as_json)
@@ -147,7 +151,7 @@ def _verify(args: argparse.Namespace, home: Path) -> int:
     manifest = restore.verify(path, key, passphrase)
     lines = [f"✓ {path.name} is whole: {_about(manifest)}."]
     if key is None or manifest.home != _key_id(key):
-        lines.append("! It was not made by this home, so only its checksums could be checked.")
+        lines.append("! Another home made it: the checksums are right, the signature was not checked.")
     if manifest.has_secrets and not passphrase:
         lines.append("  Its secrets are encrypted; with the passphrase they are checked too.")
     result = {"file": str(path), "files": len(manifest.files), "bytes": manifest.size, "version": manifest.version}
@@ -165,11 +169,11 @@ def _restore(args: argparse.Namespace, home: Path) -> int:
     from hermes.store.home import make_home
 
     if bool(args.file) == args.undo:
-        raise ConfigError("Name the backup to restore, or --undo. Which there are: hermes backup list")
+        raise ConfigError("Name the backup to restore, or type --undo. The list: hermes backup list")
     make_home(home)
     loaded = load_config(home)
     prepared: PreparedRestore | None = None
-    question = "Put back what the last restore set aside?"
+    question = "Revert the last restore?"
     if not args.undo:
         path = find_archive(args.file, backup_folder(home, loaded.config))
         passphrase = _passphrase(args) if _has_passphrase(args) else ""
@@ -181,18 +185,18 @@ def _restore(args: argparse.Namespace, home: Path) -> int:
             accepts_other_home=args.other_home,
         )
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(prepared.manifest.created_at))
-        question = f"Go back to {when}? What is there now is set aside."
+        question = f"Go back to {when}? The current files are kept for --undo."
     if not args.yes and not _is_wanted(question):
         restore.drop_unfinished(home)
         note("Nothing was changed.")
         return 1
     aside, text, code = carry_out(home, prepared)
-    lines = [f"✓ Restored. What was there is in {aside}.", f"  Take it back: {command_name()} backup restore --undo"]
+    lines = [f"✓ Restored. The replaced files are in {aside}.", f"  To undo: {command_name()} backup restore --undo"]
     if prepared is not None and prepared.missing_secrets:
         lines.append(f"! config.yaml lacks {count(prepared.missing_secrets, 'secret')}, which this home does not know.")
         lines.append(f"  Look for <secret:…> in it: {command_name()} config path")
     if prepared is not None and prepared.manifest.has_secrets and not prepared.has_secrets:
-        lines.append("! Its secrets were left out, since no passphrase was given.")
+        lines.append("! Its secrets were not restored, because no passphrase was given.")
     if text:
         lines.append(text)
     out_result({"set_aside": str(aside)}, "\n".join(map(tr, lines)), as_json=args.as_json)
@@ -215,7 +219,7 @@ def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, 
     if lock is None:
         holder = locks.holder(paths.owner_lock(str(home))) or locks.Holder()
         restore.drop_unfinished(home)
-        raise GatewayError(f"{home} is in use by {holder.describe()}. End it first, then restore.")
+        raise GatewayError(f"{home} is in use by {holder.describe()}. Stop that process first, then restore.")
     try:
         if restore.is_planned(home):
             restore.finish(home)
@@ -228,7 +232,7 @@ def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, 
 
 def _is_wanted(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise ConfigError("Nobody is there to ask. Type it with --yes.")
+        raise ConfigError("There is no terminal to ask for confirmation. Repeat it with --yes.")
     return confirm(question)
 
 
@@ -248,7 +252,7 @@ def _passphrase(args: argparse.Namespace, *, is_new: bool = False) -> str:
         raise ConfigError(f"A passphrase is needed: --passphrase-file FILE, or {PASSPHRASE}.")
     first = ask_hidden(tr("Passphrase for the secrets: "))
     if is_new and ask_hidden(tr("Again: ")) != first:
-        raise ConfigError("The two passphrases differ. Nothing was made.")
+        raise ConfigError("The two passphrases differ. No backup was made.")
     return first
 
 

@@ -29,7 +29,7 @@ EXAMPLES = """\
 
 VERBS = {
     "open": "open the dashboard in a browser (the default)",
-    "list": "list the sign-ins that count",
+    "list": "list the valid sign-ins",
     "revoke": "end a sign-in",
 }
 

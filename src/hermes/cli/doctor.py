@@ -28,7 +28,7 @@ EXAMPLES = """\
   hermes doctor            exit code 1 if a problem is found, else 0 (hints do not count)
   hermes doctor --live     also makes one small call to the model and to each fallback
   hermes doctor --fix      repairs what can be repaired; asks first at a terminal
-  hermes doctor --undo     takes the file changes of the last --fix back
+  hermes doctor --undo     reverts the file changes of the last --fix
   hermes doctor --json
   hermes doctor --user 5550142            why this person is answered or not; exit code 0 if answered
   hermes doctor --user telegram:5550142   the same, on one platform
@@ -41,7 +41,7 @@ _INDENT = 15
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help="repair what can be repaired, and say what was done")
     parser.add_argument("--yes", "-y", action="store_true", help="with --fix: ask no question")
-    parser.add_argument("--undo", action="store_true", help="take the file changes of the last --fix back")
+    parser.add_argument("--undo", action="store_true", help="revert the file changes of the last --fix")
     parser.add_argument("--live", action="store_true", help="make one small call to the model and to each fallback")
     parser.add_argument("--user", default="", metavar="ID", help="explain why this person is answered or not")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
@@ -141,7 +141,7 @@ def _repair(home: Path, repairs: Sequence[Repair], *, is_shown: bool) -> tuple[s
         for one in done:
             (out if one.is_good else err)(as_typed(f"{'✓' if one.is_good else '✗'} {tr(one.text)}"))
         if record.name:
-            out(as_typed(tr(f"  To take the changed files back: {command_name()} doctor --undo")))
+            out(as_typed(tr(f"  To undo the file changes: {command_name()} doctor --undo")))
         out("")
     return record.name, done
 
@@ -172,5 +172,5 @@ def _undo(home: Path, *, as_json: bool) -> int:
     for text in left:
         err(tr(f"✗ {text}"))
     if not done and not left:
-        out(tr("Nothing had to be taken back: every file is as it was before."))
+        out(tr("There is nothing to undo: every file is as it was before."))
     return 1 if left else 0

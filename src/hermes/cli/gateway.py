@@ -37,7 +37,7 @@ EXAMPLES = """\
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
   hermes gateway test             every account and the model: names, test messages, one small answer
   hermes gateway test telegram    name of the account, and a test message to the home channel
-  hermes gateway reset --keep-backup   the old state.db goes to backups/; people and conversations come back
+  hermes gateway reset --keep-backup   the old state.db goes to backups/; people and conversations are restored
 """
 
 VERBS = {
@@ -48,7 +48,7 @@ VERBS = {
     "status": "show the state; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
     "install": "install the gateway as a service that starts with the machine",
     "uninstall": "stop the service and remove its unit; the data stays",
-    "reset": "set a state.db that cannot be used aside, start with a new one, and verify the start",
+    "reset": "set a damaged state.db aside, start with a new one, and verify the start",
     "setup": "connect a chat platform, test its token, choose who may write",
     "test": "check accounts on their platforms, send a test message, ask the model for an answer",
 }
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if verb == "reset":
             flags.add_reset(of_verb)
         if verb in SERVICE_VERBS:
-            of_verb.add_argument("--system", action="store_true", help="the service of the system, not of your account")
+            of_verb.add_argument("--system", action="store_true", help="the system service, not that of your account")
         if verb in ("install", "uninstall"):
             of_verb.add_argument("--dry-run", action="store_true", help="show what would be done, change nothing")
             of_verb.add_argument("--yes", "-y", action="store_true", help="ask nothing")
@@ -82,13 +82,13 @@ def _add_install_options(parser: argparse.ArgumentParser) -> None:
     )
     linger = parser.add_mutually_exclusive_group()
     linger.add_argument(
-        "--linger", action="store_true", default=None, help="let it run while you are logged out, without asking"
+        "--linger", action="store_true", default=None, help="keep it running after you log out, without asking"
     )
     linger.add_argument(
-        "--no-linger", action="store_false", dest="linger", default=None, help="let it end when you log out"
+        "--no-linger", action="store_false", dest="linger", default=None, help="stop it when you log out"
     )
     parser.add_argument(
-        "--watch", type=float, default=30.0, metavar="SECONDS", help="watch the status for so long (default: 30)"
+        "--watch", type=float, default=30.0, metavar="SECONDS", help="how long to watch the status (default: 30)"
     )
 
 

@@ -21,8 +21,8 @@ IMPORT_SECONDS = 3600.0
 HERMES_AGENT = "hermes-agent"
 
 EXAMPLES = """\
-  hermes import hermes-agent ~/.hermes-old --dry-run     show what would come; nothing is written
-  hermes import hermes-agent ~/.hermes-old               bring it over; a second time changes nothing
+  hermes import hermes-agent ~/.hermes-old --dry-run     show what would be imported; nothing is written
+  hermes import hermes-agent ~/.hermes-old               import it; a second import changes nothing
   hermes import openclaw                                 from ~/.openclaw
 """
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in VERBS:
         added[verb].add_argument("path", metavar="PATH", nargs="?", default="", help="the home of the other gateway")
-        added[verb].add_argument("--dry-run", action="store_true", help="only show what would come")
+        added[verb].add_argument("--dry-run", action="store_true", help="only show what would be imported")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -168,7 +168,7 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     is_dry = answer["dry_run"]
     came = sum(part["came"] + part["longer"] for part in answer["parts"].values())
     if is_dry:
-        yield f"{answer['kind']} in {answer['path']}: this would come. Nothing was written."
+        yield f"{answer['kind']} in {answer['path']}: this would be imported. Nothing was written."
     elif came:
         yield f"✓ {answer['kind']} in {answer['path']} is imported. Nothing was changed there."
     else:
@@ -177,19 +177,19 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
         if any(part.values()):
             yield f"  {name:<9} {_part(name, part, answer)}"
     if answer["notes"]:
-        yield "Not as it was there:"
+        yield "Differences from the other home:"
         for note in answer["notes"]:
             yield f"  {note['part']:<9} {note['name']}: {note['reason']}"
         if answer["more_notes"]:
             yield f"  … and {answer['more_notes']} more (--json shows the first hundred)"
     if is_dry:
         if came:
-            yield f"Bring it over: {command_name()} import {answer['kind']} {answer['path']}"
+            yield f"Import it: {command_name()} import {answer['kind']} {answer['path']}"
         return
     if answer["batch"]:
-        yield f"Take the sessions back: {command_name()} sessions delete {answer['batch']}"
+        yield f"To delete the imported sessions: {command_name()} sessions delete {answer['batch']}"
     if answer["parts"]["keys"]["came"]:
-        yield f"! Stop {answer['kind']} before you start the gateway here: a bot answers at one place only."
+        yield f"! Stop {answer['kind']} before you start the gateway here: only one gateway gets a bot's messages."
 
 
 def _part(name: str, part: Mapping[str, int], answer: Mapping[str, Any]) -> str:
@@ -197,11 +197,11 @@ def _part(name: str, part: Mapping[str, int], answer: Mapping[str, Any]) -> str:
     if part["came"]:
         lines = f" ({count(answer['lines'], 'line')})" if name == "sessions" else ""
         number = f"{part['came']} people" if name == "people" and part["came"] > 1 else count(part["came"], UNITS[name])
-        words.append(f"{number}{lines} {'would come' if answer['dry_run'] else 'came'}")
+        words.append(f"{number}{lines} {'to import' if answer['dry_run'] else 'imported'}")
     for fate, word in (
         ("longer", "longer than at the last import"),
-        ("same", "here already"),
-        ("kept", "kept as here"),
+        ("same", "already here"),
+        ("kept", "kept as they are here"),
         ("left_out", "left out"),
     ):
         if part[fate]:

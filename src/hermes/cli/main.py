@@ -148,9 +148,9 @@ def _take_profile(typed: list[str]) -> int:
     root = profiles.root_of(given, from_here)
     home = profiles.home_in(root, name)
     if reason := profiles.why_no_name(name):
-        trouble, code = f"✗ No profile can be called {name!r}: the name {reason}.", USAGE_ERROR
+        trouble, code = f"✗ Invalid profile name {name!r}: the name {reason}.", USAGE_ERROR
     elif name != profiles.DEFAULT and not os.path.isdir(home) and typed[:1] != ["profile"]:
-        trouble, code = f"✗ There is no profile {name}. Make it: hermes profile create {name}", CONFIG_ERROR
+        trouble, code = f"✗ There is no profile {name}. Create it: hermes profile create {name}", CONFIG_ERROR
     else:
         os.environ["HERMES_HOME"], os.environ["HERMES_PROFILE"] = home, name
         if name == profiles.DEFAULT:
@@ -326,7 +326,7 @@ def _print_help() -> None:
     out(f"  {hermes}                  {tr('talk to it')}")
     out(f"  {hermes} -z PROMPT        {tr('ask once, print the answer, end (--json: as JSON)')}")
     out(f"  {hermes} --env-file PATH  {tr('read settings from this file too')}")
-    out(f"  {hermes} -p NAME …        {tr('do it for this profile: an agent with a home of its own')}")
+    out(f"  {hermes} -p NAME …        {tr('run it in this profile: an agent with its own home')}")
     out(f"  {hermes} COMMAND --help   {tr('how a command is used')}\n\n{tr('Commands')}")
     for name, summary in COMMANDS.items():
         out(f"  {name:<{width}}  {tr(summary)}")

@@ -34,7 +34,7 @@ OF_ONE_AGENT = frozenset({"platforms", "chats", "owners", "database", "database_
 """Sections of config.yaml that a clone does not get."""
 
 EXAMPLES = """\
-  hermes profile create work                make a second agent, with ports of its own
+  hermes profile create work                create a second agent with its own ports
   hermes profile create work --clone        with the settings and model keys of this one, without its chats
   hermes -p work gateway setup telegram     give it a bot of its own
   hermes -p work gateway start              run it beside the first
@@ -44,7 +44,7 @@ EXAMPLES = """\
 
 VERBS = {
     "list": "list the profiles: state, ports, folder",
-    "create": "make a profile with a home and ports of its own",
+    "create": "create a profile with its own home and ports",
     "show": "show one profile",
     "remove": "delete a profile with everything it stores",
 }
@@ -123,13 +123,13 @@ def _create(root: Path, here: Path, args: argparse.Namespace) -> int:
 
     name: str = args.name
     if reason := profiles.why_no_name(name):
-        raise ConfigError(f"No profile can be called {name!r}: the name {reason}.")
+        raise ConfigError(f"Invalid profile name {name!r}: the name {reason}.")
     if name == profiles.DEFAULT:
-        raise ConfigError("The profile default is there already: it is the home itself.")
+        raise ConfigError("The profile default always exists: it is the home itself.")
     refuse_foreign(root)
     home = Path(profiles.home_in(str(root), name))
     if os.path.lexists(home):
-        raise ConfigError(f"{home} is there already. Use it: {program()} -p {name} status")
+        raise ConfigError(f"{home} already exists. Use it: {program()} -p {name} status")
     make_home(root)
     ports = _free_ports(root)
     source = load_config(here if here.exists() else root)
@@ -193,7 +193,7 @@ def _text(path: Path) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{path} cannot be copied: {describe_failure(error)}. The profile is made without it."
+            f"{path} cannot be copied: {describe_failure(error)}. The profile is created without it."
         ) from None
 
 
@@ -210,10 +210,10 @@ def _remove(root: Path, args: argparse.Namespace) -> int:
     if home.is_symlink() or home.resolve() != home.parent.resolve() / name:
         raise ConfigError(f"{home} is a link. Remove the link by hand.")
     if control.is_running(home):
-        raise GatewayError(f"Its gateway runs. Stop it first: {program()} -p {name} gateway stop")
+        raise GatewayError(f"The gateway of this profile is running. Stop it first: {program()} -p {name} gateway stop")
     if not args.yes and not (sys.stdin.isatty() and confirm(f"Delete {home} with all its conversations?")):
         again = f"{program()} profile remove {name} --yes"
-        raise GatewayError(f"Nothing was deleted. To do it without being asked: {again}")
+        raise GatewayError(f"Nothing was deleted. To delete it without a question: {again}")
     shutil.rmtree(home)
     answer: Mapping[str, Any] = {"name": name, "path": str(home), "removed": True}
     return out_result(answer, [tr(f"✓ The profile {name} is deleted.")], as_json=args.as_json)

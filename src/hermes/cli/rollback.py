@@ -1,4 +1,4 @@
-"""``hermes rollback``: go back to the version from before the last update."""
+"""``hermes rollback``: return to the version from before the last update."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  hermes rollback           back to the version from before the last update; run again, it takes that back
+  hermes rollback           return to the version from before the last update; a second run returns to the newer one
   hermes rollback --yes     without a question
 """
 
@@ -38,11 +38,11 @@ def run(args: argparse.Namespace) -> int:
     question = f"Go back from {before.name} to {target.name}?"
     if backup is not None:
         question += (
-            f" It cannot read the present stores, so those of {backup.name} come back; the present ones are set aside."
+            f" It cannot read the current stores: those of {backup.name} are restored; the current ones are set aside."
         )
     if not args.yes:
         if not sys.stdin.isatty():
-            raise ConfigError(f"{question}\n  Nobody is there to ask. Type it with --yes.")
+            raise ConfigError(f"{question}\n  There is no terminal to ask for confirmation. Repeat it with --yes.")
         if not confirm(question):
             return 1
     said = rollback(options)

@@ -17,7 +17,7 @@ EXAMPLES = """\
   hermes security audit --json
 """
 
-VERBS = {"audit": "list what others could read, reach or do, and how to close it"}
+VERBS = {"audit": "list security risks, and how to remove each"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

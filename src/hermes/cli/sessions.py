@@ -195,8 +195,8 @@ def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
     answer = client.ask("sessions.delete", {"id": args.id}, timeout=LONG_SECONDS)
     lines = [f"✓ {answer['id']} is deleted ({count(answer['seq'], 'line')})."]
     if not answer.get("is_complete", True):
-        lines.append("  Its words leave the free pages of the database by tomorrow; a reply under way is sent first.")
-    lines.append("  Backups made before still hold it, until they are deleted.")
+        lines.append("  Its text leaves the free pages of the database by tomorrow; unsent replies are sent first.")
+    lines.append("  Earlier backups contain it until you delete them.")
     return out_result(answer, lines, as_json=args.as_json)
 
 
@@ -229,7 +229,7 @@ def _sure(question: str) -> bool:
 
 
 def _not_sure(verb: str) -> int:
-    err(f"✗ Nothing was deleted. To do it without being asked: {command_name()} sessions {verb} --yes")
+    err(f"✗ Nothing was deleted. To delete it without a question: {command_name()} sessions {verb} --yes")
     return 1
 
 

@@ -164,7 +164,7 @@ def _describe_home(kept: Mapping[str, int], counts: Mapping[str, Any] | None) ->
     if oldest := (counts or {}).get("oldest"):
         parts.insert(0, f"messages of the last {format_duration(max(60.0, time.time() - oldest))}")
     if counts and counts.get("deleting"):
-        parts.append(f"{count(counts['deleting'], 'deleted session')} not yet out of the free pages")
+        parts.append(f"{count(counts['deleting'], 'deleted session')} not yet erased from the free pages")
     return ", ".join(parts)
 
 

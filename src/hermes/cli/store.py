@@ -32,7 +32,7 @@ EXAMPLES = """\
 
 VERBS = {
     "copy": "copy every table into an empty database, compare counts and checksums",
-    "recover": "bring every row that a damaged file still holds into a new file",
+    "recover": "write the readable rows of a damaged file into a new file",
 }
 
 FILE = "state.db"

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from hermes.hosting.update.installation import NewVersion
 
 EXAMPLES = """\
-  hermes update --check         only say what is new
-  hermes update                 back up, try the new version on a copy, switch to it, restart the gateway
-  hermes update --rollback      go back to the version from before, as hermes rollback does
+  hermes update --check         only show what is new
+  hermes update                 back up, test the new version on a copy, switch to it, restart the gateway
+  hermes update --rollback      the same as hermes rollback
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="only say what is new")
-    parser.add_argument("--rollback", action="store_true", help="go back to the version from before the last update")
+    parser.add_argument("--check", action="store_true", help="only show what is new")
+    parser.add_argument("--rollback", action="store_true", help="return to the version from before the last update")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             {"version": before.id, "new": None}, tr(f"✓ {before.name} is the newest."), as_json=args.as_json
         )
     if args.check:
-        lines = [tr(f"New: {version.name}; here is {before.name}. Take it up: {command_name()} update")]
+        lines = [tr(f"New: {version.name}; installed: {before.name}. Install it: {command_name()} update")]
         lines += [f"  {title}" for title in version.changes]
         return out_result(_plain(before, version), lines, as_json=args.as_json)
     from hermes.hosting.update.update import update

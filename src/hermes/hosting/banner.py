@@ -71,7 +71,7 @@ def foreign_home(home: str, description: str, command: str) -> str:
     return (
         f"{home} belongs to {description}. I have changed nothing there.\n"
         f"  Take it over   HERMES_HOME={home}-two {command} import hermes-agent {home} --dry-run"
-        "   (shows what would come; nothing there changes)\n"
+        "   (shows what would be imported; changes nothing)\n"
         f"  Side by side   HERMES_HOME={home}-two API_SERVER_PORT=8643 {command} gateway run"
         "   (give it its own bot tokens)"
     )

@@ -48,7 +48,7 @@ def test_a_name_that_could_be_a_path_or_an_option_is_refused(
 ) -> None:
     assert profiles.why_no_name(name)
     assert main(["-p", name, "status"]) == 2
-    assert "No profile can be called" in capsys.readouterr().err
+    assert "Invalid profile name" in capsys.readouterr().err
     assert not (user / ".hermes").exists()
 
 
@@ -57,7 +57,7 @@ def test_a_profile_that_is_not_there_is_not_made_by_a_typing_error(
 ) -> None:
     assert main(["-p", "wrok", "status"]) == 78
     told = capsys.readouterr().err
-    assert "There is no profile wrok. Make it: " in told
+    assert "There is no profile wrok. Create it: " in told
     assert "profile create wrok" in told
     assert not (user / ".hermes").exists()
 

@@ -60,7 +60,7 @@ def secrets_check(loaded: Loaded, command: str) -> Finding:
         and any(entry.source.rank in (Rank.YAML, Rank.JSON) for entry in resolved.entries)
     ]
     if not keys:
-        return Finding("secrets", "good", "no key stands in config.yaml")
+        return Finding("secrets", "good", "no key is in config.yaml")
     names = ", ".join(str(key) for key in keys[:_MAX_NAMED])
     text = f"config.yaml holds {names} → {command} config set {keys[0].env[0] if keys[0].env else keys[0]} -"
     reason = "config.yaml is shown and shared more often than .env. Remove the line there afterwards."
@@ -70,7 +70,7 @@ def secrets_check(loaded: Loaded, command: str) -> Finding:
 def account_check(user: int, *, is_container: bool) -> Finding:
     if user != 0 or is_container:
         return Finding("account", "good", "not root" if user else "root of a container")
-    text = "Hermes runs as root → run it as a user of its own"
+    text = "Hermes runs as root → run it as its own user"
     reason = "The owner's commands may then change everything on this machine."
     return Finding("account", "hint", text, reason=reason)
 
@@ -86,10 +86,10 @@ def api_check(
         text = (
             f"every web page may call {where} from a browser → {command} config set api.cors_origins https://YOUR.PAGE"
         )
-        return Finding("api", "trouble", text, reason="A page that somebody visits could use the API in their name.")
+        return Finding("api", "trouble", text, reason="A web page that you visit could use the API in your name.")
     if "*" in api.allowed_hosts:
         text = f"{where} answers under every name → {command} config set api.allowed_hosts YOUR.NAME"
-        reason = "A page that had its own name point at this machine could call the API (DNS rebinding)."
+        reason = "A web page could call the API under its own host name (DNS rebinding)."
         return Finding("api", "trouble", text, reason=reason)
     if not is_reachable(api.host):
         return Finding("api", "good", f"{where}, reachable from this machine alone")
@@ -98,7 +98,7 @@ def api_check(
         text = f"{where} can be reached from the network, and its key can be guessed → {cure}"
         return Finding("api", "trouble", text, reason="The port stays closed until there is a good key.")
     text = f"{where} can be reached from the network, with a key → API_SERVER_HOST=127.0.0.1, or a proxy with TLS"
-    return Finding("api", "hint", text, reason="Without TLS the key and the messages can be read on their way.")
+    return Finding("api", "hint", text, reason="Without TLS others on the network can read the key and the messages.")
 
 
 def people_checks(config: Config, command: str) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def people_checks(config: Config, command: str) -> Iterator[Finding]:
     if lines:
         yield Finding("people", "trouble", lines[0], tuple(lines[1:]), reason=reason)
     else:
-        yield Finding("people", "good", "nobody may write who was not let in")
+        yield Finding("people", "good", "only people with access may write")
     owners = [owner for owner in config.owners if owner != "local"]
     if len(owners) > 1:
         text = f"{count(len(owners), 'owner')}: {', '.join(owners)} → {command} people role PERSON admin"
@@ -147,16 +147,16 @@ def commands_check(loaded: Loaded, command: str) -> Finding:
     terminal, web = loaded.config.terminal, loaded.config.web
     if secrets := sorted(set(terminal.env_passthrough) & secret_variables(loaded)):
         text = f"commands can read {', '.join(secrets)} → {command} config set terminal.env_passthrough NAMES"
-        return Finding("commands", "trouble", text, reason="A command could send a key of the gateway away.")
+        return Finding("commands", "trouble", text, reason="A command could send a key of the gateway to a stranger.")
     if web.allow_private_hosts:
         cure = f"{command} config explain web.allow_private_hosts"
         text = f"the web tools reach {', '.join(web.allow_private_hosts)} → {cure}"
-        reason = "A web page that the agent reads could have it call machines of your network."
+        reason = "A web page could make the agent call machines of your network."
         return Finding("commands", "hint", text, reason=reason)
     if terminal.network:
         text = f"sandboxes have a network → {command} config set terminal.network false"
         return Finding(
-            "commands", "hint", text, reason="A command in a sandbox could send files of its workspace away."
+            "commands", "hint", text, reason="A command in a sandbox could send files of its workspace to others."
         )
     return Finding(
         "commands", "good", f"the owner's: {terminal.backend.value}; everybody else's: {terminal.others.value}"
@@ -179,7 +179,7 @@ def addresses_check(config: Config, command: str) -> Finding:
             ]
     if not open_ones:
         return Finding("addresses", "good", "keys and tokens go over TLS, or stay on this machine")
-    reason = "Everybody on the way can read the key and the messages."
+    reason = "Others on the network can read the key and the messages."
     first = f"{open_ones[0]} → {command} config show, and write https:// there"
     return Finding("addresses", "trouble", first, tuple(open_ones[1:]), reason=reason)
 

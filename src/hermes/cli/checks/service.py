@@ -16,7 +16,7 @@ def service_check(facts: status.Facts) -> Finding:
     words = judged.lines[0].partition(": ")[2]
     match judged.state:
         case status.State.NOT_RUNNING if facts.platforms:
-            unheard = f"Nobody is heard on {', '.join(facts.platforms)}"
+            unheard = f"No message arrives from {', '.join(facts.platforms)}"
             text = f"not running: {words} {unheard} → {facts.command} gateway run"
             return Finding("service", "trouble", text, fix="gateway" if status.has_died(facts) else "")
         case status.State.NOT_RUNNING:

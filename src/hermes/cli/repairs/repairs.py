@@ -53,7 +53,7 @@ def plan_repairs(home: Path, command: str, wanted: set[str]) -> list[Repair]:
     if "leftovers" in wanted:
         planned += _plan_leftovers(home)
     if "stores" in wanted:
-        planned.append(Repair("stores", "recover damaged stores and add what their schema lacks", _heal_stores(home)))
+        planned.append(Repair("stores", "recover damaged stores, add missing tables and columns", _heal_stores(home)))
     if "gateway" in wanted:
         planned.append(Repair("service", "start the gateway again", _wake_gateway(home, command)))
     return planned

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, home: Path) -> int:
     code = _start_and_watch(home, args.watch, tell)
     if kept is not None and not args.keep_backup and code == 0:
         _delete_set(kept)
-        tell("✓ The old state.db was deleted, since --keep-backup was not typed.")
+        tell("✓ The old state.db was deleted, because --keep-backup was not given.")
     elif kept is not None:
         tell(f"✓ The old state.db is kept as {kept}.")
     if args.as_json:
@@ -96,7 +96,7 @@ def _renew(home: Path, tell: _Tell) -> Path | None:
         open_each(home, {"state.db": DEFAULT_MIGRATIONS})
         sessions = _count_sessions(home / "state.db")
         tell(f"✓ A new state.db is there: people are back, and {count(sessions, 'session')} from the transcripts.")
-        tell("  Messages and answers that waited are only in the old file.")
+        tell("  Pending messages and answers are only in the old file.")
         return kept
 
 

@@ -82,7 +82,7 @@ def undo_last(home: Path) -> tuple[str, list[str], list[str]]:
     """
     folder = next((one for one in _records(home) if (one / RECORD).exists()), None)
     if folder is None:
-        raise GatewayError("There is nothing to undo: doctor --fix has changed no file, or it was taken back already.")
+        raise GatewayError("There is nothing to undo: doctor --fix has changed no file, or it was undone already.")
     try:
         steps = json.loads((folder / RECORD).read_text(encoding="utf-8"))["steps"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -117,7 +117,7 @@ def _undo_step(home: Path, folder: Path, step: dict[str, Any]) -> tuple[str, str
         case "content":
             return _undo_content(path, folder, step)
         case kind:
-            return step["path"], f"nobody knows how to undo {kind!r}"
+            return step["path"], f"this version cannot undo {kind!r}"
 
 
 def _undo_mode(path: Path, step: dict[str, Any]) -> tuple[str, str]:
@@ -138,7 +138,7 @@ def _undo_content(path: Path, folder: Path, step: dict[str, Any]) -> tuple[str, 
     if present == before:
         return "", ""
     if hashlib.sha256(present).hexdigest() != step["after"]:
-        return step["path"], f"it was changed since; the older form is {folder / step['kept']}"
+        return step["path"], f"it was changed since; the old copy is {folder / step['kept']}"
     write_private(path, before)
     os.chmod(path, step["mode"])
     return f"{step['path']} is as it was before", ""

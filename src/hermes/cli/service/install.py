@@ -48,7 +48,7 @@ def install(request: InstallRequest, home: Path, hermes: str) -> int:
     say("These commands are run:")
     out("\n".join(f"  {shlex.join(step)}" for step in steps))
     if not request.is_system and (names := planning.only_in_this_shell(home)):
-        say(f"! These settings stand only in this shell, and the service does not see them: {', '.join(names)}.")
+        say(f"! These settings exist only in this shell; the service does not get them: {', '.join(names)}.")
         say(f"  Put them into {os.path.join(plan.home, '.env')}, which only you can read.")
     if request.is_dry_run:
         say("Nothing was written (--dry-run).")
@@ -59,7 +59,7 @@ def install(request: InstallRequest, home: Path, hermes: str) -> int:
         complain(_no_manager(service, unusable))
         return 1
     if other := service.other_unit():
-        complain(f"systemd knows a unit {service.name} already, from {other}. It is not ours and was left alone.")
+        complain(f"systemd knows a unit {service.name} already, from {other}. It is another program's and stays.")
         return 1
     questions = None if request.is_yes else at_terminal()
     try:
@@ -82,7 +82,7 @@ def _carry_out(
     hermes: str,
 ) -> int:
     if trouble := _run(user_steps):
-        complain(f"The user {plan.user} could not be made: {trouble}")
+        complain(f"The user {plan.user} could not be created: {trouble}")
         return 1
     if trouble := planning.why_it_cannot_run(plan):
         complain(f"The service could not start: {trouble}")
@@ -96,7 +96,7 @@ def _carry_out(
         complain(f"{service.path} was written by somebody else just now, so it stays as it is. Repeat the command.")
         return 1
     if trouble := _run(service.register_steps()):
-        complain(f"{service.describe()} did not take the unit: {trouble}")
+        complain(f"{service.describe()} did not accept the unit: {trouble}")
         return 1
     home, started = Path(plan.home), time.time()
     with services.acting_as(plan.user):
@@ -183,7 +183,7 @@ def _linger(service: Service, request: InstallRequest, questions: Questions | No
 
 def watch(service: Service, home: Path, hermes: str, started: float, seconds: float) -> int:
     """Look at the status until the gateway has been up for so long; say how it went."""
-    say(f"I watch it for {seconds:.0f} s.")
+    say(f"Watching it for {seconds:.0f} s.")
     ready_by = time.monotonic() + READY_SECONDS
     up_since, pid = 0.0, 0
     while True:
@@ -191,7 +191,7 @@ def watch(service: Service, home: Path, hermes: str, started: float, seconds: fl
         now = time.monotonic()
         if judged.state in (status.State.RUNNING, status.State.DEGRADED) and snapshot:
             if pid and snapshot != pid:
-                return _failed(service, home, judged, "The gateway was restarted while I watched.")
+                return _failed(service, home, judged, "The gateway restarted during this time.")
             up_since, pid = up_since or now, snapshot
             if now - up_since >= seconds:
                 say(f"✓ The gateway stayed up for {seconds:.0f} s without a restart.")

@@ -40,7 +40,7 @@ def look(url: str, seconds: float) -> RemoteGateway:
             return RemoteGateway(base, False, f"The gateway at {base} does not answer: {reason}. {_CURE}", {})
         if isinstance(told, dict) and told.get("status") in ("ok", "degraded"):
             return RemoteGateway(base, True, _sentence(base, told), told)
-    return RemoteGateway(base, False, f"What answers at {base} is no gateway. {_CURE}", {})
+    return RemoteGateway(base, False, f"The program at {base} is not a Hermes gateway. {_CURE}", {})
 
 
 _CURE = "Check GATEWAY_HEALTH_URL: hermes config explain dashboard.health_url"

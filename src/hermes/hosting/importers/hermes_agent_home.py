@@ -49,8 +49,8 @@ _NOT_OURS = {
     "whatsapp": ("keys", "WhatsApp allows one program per link: link it again with `hermes whatsapp`"),
     "weixin": ("keys", "sign in again with `hermes weixin`"),
     "profiles": ("settings", "import each by itself: `hermes -p NAME import hermes-agent PATH/profiles/NAME`"),
-    "hooks": ("files", "programs of the other gateway are not run here"),
-    "plugins": ("files", "plugins of the other gateway are not run here"),
+    "hooks": ("files", "Hermes does not run programs of the other gateway"),
+    "plugins": ("files", "Hermes does not run plugins of the other gateway"),
     "checkpoints": ("files", "they undo changes that the other gateway made"),
     "mcp": ("settings", "set the servers up again"),
 }
@@ -208,7 +208,7 @@ def _sessions(source: SourceHome, home: FoundHome) -> Iterator[ImportedSession]:
     old = hermes_agent.OldTranscripts((), index)
     for name in transcripts:
         if not source.is_file("sessions", name):
-            home.leave_out("sessions", name, "it is a link or no plain file")
+            home.leave_out("sessions", name, "it is a link or not a regular file")
             continue
         read = hermes_agent.read(source.path / "sessions" / name, old)
         for trouble in read.troubles:
@@ -308,7 +308,7 @@ def _jobs(source: SourceHome, home: FoundHome) -> None:
         if isinstance(job, dict):
             _job(job, home)
         else:
-            home.leave_out("jobs", "an entry of jobs.json", "it is no job")
+            home.leave_out("jobs", "an entry of jobs.json", "it is not a job")
 
 
 def _job(job: Json, home: FoundHome) -> None:
@@ -458,7 +458,7 @@ def _bundled(source: SourceHome) -> frozenset[str]:
 
 
 def _texts(source: SourceHome, home: FoundHome) -> None:
-    keep = "kept for you; the agent does not read it. What everybody may know belongs into SOUL.md"
+    keep = "kept for you; the agent does not read it. Put what everybody may know into SOUL.md"
     for parts, name, note in (
         (("SOUL.md",), "SOUL.md", ""),
         (("memories", "MEMORY.md"), "memories/MEMORY.md", keep),

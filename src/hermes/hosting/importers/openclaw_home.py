@@ -40,9 +40,9 @@ POLICIES = frozenset({"pairing", "open", "allowlist", "disabled"})
 _NOT_OURS = {
     "identity": ("keys", "the devices of the other gateway are not known here"),
     "devices": ("keys", "the devices of the other gateway are not known here"),
-    "hooks": ("files", "programs of the other gateway are not run here"),
-    "plugins": ("files", "plugins of the other gateway are not run here"),
-    "extensions": ("files", "plugins of the other gateway are not run here"),
+    "hooks": ("files", "Hermes does not run programs of the other gateway"),
+    "plugins": ("files", "Hermes does not run plugins of the other gateway"),
+    "extensions": ("files", "Hermes does not run plugins of the other gateway"),
 }
 
 
@@ -148,7 +148,7 @@ def _settings(config: Table, home: FoundHome) -> None:
         found["platforms"] = Table(platforms)
     mapped = {"agents", "session", "channels", "models", "env", "meta", "wizard"}
     for name in config.entries.keys() - mapped:
-        home.leave_out("settings", name, "there is no setting of this name here")
+        home.leave_out("settings", name, "Hermes has no setting of this name")
 
 
 def _providers(config: Table, home: FoundHome) -> None:
@@ -186,7 +186,7 @@ def _channel(channel: str, platform: str, section: Table, home: FoundHome) -> Ta
         elif theirs == "accounts":
             home.leave_out("settings", f"channels.{channel}.accounts", "set further accounts up by hand")
         else:
-            home.leave_out("settings", f"channels.{channel}.{theirs}", "there is no setting of this name here")
+            home.leave_out("settings", f"channels.{channel}.{theirs}", "Hermes has no setting of this name")
     return Table(made)
 
 
@@ -312,7 +312,7 @@ def _jobs(source: SourceHome, home: FoundHome) -> None:
         if isinstance(one, dict):
             _job(one, home)
         else:
-            home.leave_out("jobs", "an entry", "it is no job")
+            home.leave_out("jobs", "an entry", "it is not a job")
 
 
 def _job(job: Json, home: FoundHome) -> None:
@@ -368,7 +368,7 @@ def _deliver(job: Json) -> str:
 
 
 def _texts(source: SourceHome, home: FoundHome) -> None:
-    keep = "kept for you; the agent does not read it. What everybody may know belongs into SOUL.md"
+    keep = "kept for you; the agent does not read it. Put what everybody may know into SOUL.md"
     places: list[tuple[tuple[str, ...], str, str]] = [(("workspace", "SOUL.md"), "SOUL.md", "")]
     for name in ("IDENTITY.md", "USER.md", "MEMORY.md", "AGENTS.md", "TOOLS.md"):
         places.append((("workspace", name), f"memories/{name}", keep))

@@ -73,7 +73,7 @@ def check_source(kind: str, path: Path, home: Path) -> Path:
         "openclaw": ("openclaw.json", "agents", "workspace", "state", "clawdbot.json", "moltbot.json"),
     }
     if not any((found / name).exists() for name in known[kind]):
-        raise GatewayError(f"{path} is no home of {kind}: it holds none of {', '.join(known[kind][:4])}.")
+        raise GatewayError(f"{path} is not a home of {kind}: it contains none of {', '.join(known[kind][:4])}.")
     return found
 
 

@@ -26,7 +26,7 @@ def find_skills(
             elif source.is_file(*place, FILE_NAME):
                 found.append(FoundSkillFolder(source.path.joinpath(*place), "/".join(place[len(folder) : -1])))
             else:
-                home.leave_out("skills", place[-1], "its SKILL.md is a link or no plain file")
+                home.leave_out("skills", place[-1], "its SKILL.md is a link or not a regular file")
             continue
         if len(place) - len(folder) < MAX_DEPTH:
             for name in names:

@@ -72,7 +72,7 @@ class SourceHome:
         """The bytes of a file. UnreadableError: it is a link, no plain file, too large, or not ours to read."""
         status = self._status(*parts)
         if not stat.S_ISREG(status.st_mode):
-            raise UnreadableError("it is no plain file")
+            raise UnreadableError("it is not a regular file")
         if status.st_size > most:
             raise UnreadableError(f"it is too large ({status.st_size:,} bytes)")
         try:
@@ -89,7 +89,7 @@ class SourceHome:
         try:
             return json.loads(self.read(*parts, most=most).decode("utf-8-sig", "replace"), strict=False)
         except (ValueError, RecursionError):
-            raise UnreadableError("it is no JSON") from None
+            raise UnreadableError("it is not JSON") from None
 
     @contextlib.contextmanager
     def database(self, *parts: str) -> Iterator[sqlite3.Connection]:
@@ -110,7 +110,7 @@ class SourceHome:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             yield connection
         except sqlite3.Error as error:
-            raise UnreadableError(f"it is damaged, or no database ({one_line(str(error), 120)})") from None
+            raise UnreadableError(f"it is damaged, or not a database ({one_line(str(error), 120)})") from None
         finally:
             connection.close()
             for suffix in ("", "-wal", "-shm"):
@@ -135,7 +135,7 @@ class SourceHome:
             if self._stamps(*parts) == before:
                 return str(copy)
             time.sleep(COPY_PAUSE_SECONDS)
-        raise UnreadableError("it is written all the time: stop the other gateway first")
+        raise UnreadableError("it changes all the time: stop the other gateway first")
 
     def _copy_one(self, origin: Path, copy: Path) -> None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -152,7 +152,7 @@ class SourceHome:
         except UnreadableError:
             return None
         if not stat.S_ISREG(found.st_mode):
-            raise UnreadableError("it is no plain file")
+            raise UnreadableError("it is not a regular file")
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _status(self, *parts: str) -> os.stat_result:
@@ -161,7 +161,7 @@ class SourceHome:
         found = os.stat_result([0] * 10)
         for part in parts:
             if part in ("", ".", "..") or "/" in part or "\x00" in part:
-                raise UnreadableError("its name leads elsewhere")
+                raise UnreadableError("its name points to another folder")
             path = path / part
             try:
                 found = os.lstat(path)

@@ -38,7 +38,7 @@ def import_files(found: FoundHome, home: Path, report: ImportReport, *, is_dry: 
             if there == file.text:
                 report.add("files", Fate.SAME)
             else:
-                report.add("files", Fate.KEPT, file.name, "there is one here already, and that stays")
+                report.add("files", Fate.KEPT, file.name, "it already exists here, and stays")
             continue
         if not is_dry:
             make_private_folder(path.parent)
@@ -61,7 +61,7 @@ def import_skills(
         if str(skill.folder) in brought:
             report.add("skills", Fate.SAME)
         elif same_name(name) in there:
-            report.add("skills", Fate.KEPT, name, "there is a skill of this name here already, and that stays")
+            report.add("skills", Fate.KEPT, name, "a skill of this name already exists here, and stays")
         elif reason := _install(skill, folder, taken, now=now, is_dry=is_dry):
             report.add("skills", Fate.LEFT_OUT, name, reason)
         else:

@@ -21,7 +21,7 @@ BY_HAND_KEYS = frozenset(
 )
 """The same for single settings: programs that are run, and places that the agent reaches."""
 _DECIDES = "it decides what the agent may do or where data is: set it here yourself"
-_UNKNOWN = "there is no setting of this name here"
+_UNKNOWN = "Hermes has no setting of this name"
 SHOWN_NAMES = 12
 _SECRETS = frozenset({Kind.SECRET, Kind.SECRETS})
 
@@ -105,9 +105,7 @@ def _leave_unknown(part: str, names: list[str], report: ImportReport) -> None:
     if names:
         more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
         shown = ", ".join(names[:SHOWN_NAMES])
-        report.note(
-            part, f"{shown}{more}", _UNKNOWN if len(names) == 1 else "there are no settings of these names here"
-        )
+        report.note(part, f"{shown}{more}", _UNKNOWN if len(names) == 1 else "Hermes has no settings of these names")
 
 
 def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: str = "") -> bool:
@@ -128,7 +126,7 @@ def _is_new(key: Key, raw: object, loaded: Loaded, report: ImportReport, name: s
     if is_same:
         report.add(part, Fate.SAME)
     else:
-        report.add(part, Fate.KEPT, shown, f"it is set here ({there.winner}), and that stays")
+        report.add(part, Fate.KEPT, shown, f"it is set here ({there.winner}), and stays")
     return False
 
 

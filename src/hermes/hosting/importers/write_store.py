@@ -51,7 +51,7 @@ async def import_people(
         if state == PairingState.APPROVED.value:
             report.add("people", Fate.SAME)
         elif state in (PairingState.REFUSED.value, PairingState.REVOKED.value):
-            report.add("people", Fate.KEPT, pairing.name or pairing.user_id, f"they were {state} here, and that stays")
+            report.add("people", Fate.KEPT, pairing.name or pairing.user_id, f"they were {state} here, and stays")
         else:
             report.add("people", Fate.CAME)
 

@@ -56,7 +56,7 @@ class CloneInstallation:
         if common != head:
             raise ConfigError(
                 f"This clone has commits that {upstream} has not, so it cannot be updated by itself.\n"
-                f"  Join them first: git -C {self._root} rebase {upstream}"
+                f"  Rebase them first: git -C {self._root} rebase {upstream}"
             )
         titles = self._git("log", f"--max-count={SHOWN}", "--format=%s", f"{head}..{new}").splitlines()
         declared = _VERSION.search(self._git("show", f"{new}:src/hermes/__init__.py"))

@@ -88,7 +88,7 @@ class PackageInstallation:
         if target is None:
             raise ConfigError("There is no version to go back to: no update was made here.")
         if not (kept / "lib").is_dir():
-            raise UpdateFailedError(f"The version from before is gone from {kept}.")
+            raise UpdateFailedError(f"The previous version is missing in {kept}.")
         exchange(kept / "lib", self._prefix / "lib")
         write_version(kept, before)
 

@@ -53,7 +53,7 @@ def probe(staged: StagedVersion, backup: Path, folder: Path) -> None:
             _wait_for_health(worker, port, folder)
             said = _ask(port, key)
     if answer not in said:
-        raise UpdateFailedError(f"The new version was asked and answered something else: {said[:200]}")
+        raise UpdateFailedError(f"The new version answered a test question wrongly: {said[:200]}")
 
 
 def rehearse(staged: StagedVersion, home: Path, environ: Mapping[str, str]) -> None:

@@ -48,7 +48,7 @@ def update(options: UpdateOptions, version: NewVersion) -> str:
         options.say(f"Preparing {version.name} beside {before.name}")
         staged = options.installation.stage(version)
         try:
-            options.say("Trying the new version on a copy: migrations, a start, one answer")
+            options.say("Testing the new version on a copy: migrations, a start, one answer")
             with _work_folder(options.home) as folder:
                 probe(staged, backup, folder)
         except BaseException:
@@ -63,13 +63,13 @@ def update(options: UpdateOptions, version: NewVersion) -> str:
         if outcome.exit_code == 0:
             return outcome.text
         options.say(outcome.text)
-        options.say(f"The new version does not run here, so {before.name} comes back")
+        options.say(f"The new version does not run here: switching back to {before.name}")
         said = _go_back(options)
-        raise UpdateFailedError(f"{version.name} was taken back after its start had failed.\n{said}")
+        raise UpdateFailedError(f"{version.name} did not start, so the old version was put back.\n{said}")
 
 
 def rollback(options: UpdateOptions) -> str:
-    """Go back to the version from before the last update; returns what happened to the gateway."""
+    """Return to the version from before the last update; returns what happened to the gateway."""
     with _alone(options):
         options.installation.refuse_changes()
         return _go_back(options)
@@ -94,7 +94,7 @@ def _go_back(options: UpdateOptions) -> str:
     options.installation.switch_back()
     if prepared is not None:
         aside = restore.decide(home, prepared, time.time())
-        options.say(f"The stores are too new for it: those of the backup come back, the present ones are in {aside}")
+        options.say(f"The stores are too new for it: restoring those of the backup; the current ones are in {aside}")
     if control.is_running(home):
         return lifecycle.restart(home, options.command).text
     if prepared is not None:
@@ -129,7 +129,7 @@ def _min_reader(path: Path) -> int:
 def _alone(options: UpdateOptions) -> Iterator[None]:
     lock = locks.take(str(options.installation.work / "lock"), "hermes update")
     if lock is None:
-        raise GatewayError("Another update is under way. Wait for its end.")
+        raise GatewayError("Another update is running. Wait until it has ended.")
     try:
         yield
     finally:

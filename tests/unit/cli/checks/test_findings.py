@@ -215,7 +215,7 @@ def test_leftovers_of_a_home_in_use_are_only_old_temporary_files(home: Path) -> 
 def test_json_has_the_sentence_the_reason_and_the_command() -> None:
     shown = Finding("ports", "trouble", "8642 is used → end it", fix="x").to_dict(3)
     assert (shown["number"], shown["sentence"], shown["command"]) == (3, "8642 is used", "end it")
-    assert (shown["reason"], shown["can_fix"]) == ("Whoever can reach the port can try keys on it.", True)
+    assert (shown["reason"], shown["can_fix"]) == ("Everybody who can reach the port can try keys on it.", True)
     assert StoreFile("a").is_sound
 
 

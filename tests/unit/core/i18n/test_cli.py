@@ -106,8 +106,8 @@ NOT_SPOKEN = {
     "PRAGMA application_id", "PRAGMA quick_check(1)", "SELECT name FROM sqlite_master", "SELECT COUNT(*) FROM sessions",
     "SELECT value FROM meta WHERE key = 'version'",
     # Endings of a line of `doctor --undo`, which are translated with the whole.
-    "it leads out of the home", "there is a new one", "it was changed since; the older form is {}", "it is gone",
-    "its mode was changed since, to {}", "nobody knows how to undo {}",
+    "it leads out of the home", "there is a new one", "it was changed since; the old copy is {}", "it is gone",
+    "its mode was changed since, to {}", "this version cannot undo {}",
 }  # fmt: skip
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;!?]? [A-Za-z{]")
 QUIET_CALLS = {"debug", "info", "warning", "error", "exception", "getLogger", "create_task", "Thread"}

@@ -15,20 +15,18 @@ CHECKS = {
     "live": "试调用",
     # Why a check matters.
     "Everything is stored in the home: nothing works without it.": "一切都存放在主目录里：没有它什么都不能工作。",
-    "They take space, and a later reader may take them for something that is in use.": (
-        "它们占用空间，而且以后可能被误认为正在使用。"
-    ),
+    "They take space, and look like files that are in use.": ("它们占用空间，而且以后可能被误认为正在使用。"),
     "A setting that is not understood has no effect.": "无法识别的设置不起作用。",
     "A platform that cannot be loaded receives and sends nothing.": "无法加载的平台收不到也发不出任何消息。",
     "Programs and the dashboard reach the gateway by this port.": "程序和控制面板通过这个端口访问网关。",
-    "Whoever can reach the port can try keys on it.": "能访问这个端口的人都可以尝试密钥。",
+    "Everybody who can reach the port can try keys on it.": "能访问这个端口的人都可以尝试密钥。",
     "Messages, conversations and people are kept there.": "消息、对话和用户都存放在那里。",
     "Without a model nobody gets an answer.": "没有模型，谁也得不到回答。",
-    "A host that cannot be reached can neither be heard nor answered.": "连不上的主机，既收不到它的消息，也无法回答。",
+    "Without a connection no message arrives and no answer is sent.": "连不上的主机，既收不到它的消息，也无法回答。",
     "Jobs, pairing codes, signatures and certificates depend on the clock.": (
         "定时任务、配对代码、签名和证书都依赖时钟。"
     ),
-    "Nobody is answered who may not write.": "不允许发消息的人得不到回答。",
+    "Hermes answers only people with access.": "不允许发消息的人得不到回答。",
     "Somebody waits for an answer.": "有人在等待回答。",
     "A job that fails or has no target does nothing for anybody.": "失败或没有发送目标的定时任务毫无用处。",
     "A full disk stops the gateway.": "磁盘满了，网关就会停下。",
@@ -105,51 +103,49 @@ AUDIT = {
     "readable by you alone": "只有你能读取",
     "others can read {}": "其他人可以读取 {}",
     "chmod -R go= {}, or {} doctor --fix": "chmod -R go= {}，或 {} doctor --fix",
-    "no key stands in config.yaml": "config.yaml 中没有密钥",
+    "no key is in config.yaml": "config.yaml 中没有密钥",
     "config.yaml holds {}": "config.yaml 中有 {}",
     "config.yaml is shown and shared more often than .env.": "config.yaml 比 .env 更常被展示和分享。",
     "Remove the line there afterwards.": "之后请删除那里的那一行。",
     "not root": "不是 root",
     "root of a container": "容器中的 root",
     "Hermes runs as root": "Hermes 以 root 运行",
-    "run it as a user of its own": "用单独的用户运行它",
+    "run it as its own user": "用单独的用户运行它",
     "The owner's commands may then change everything on this machine.": "这样所有者的命令可以改动这台机器上的一切。",
     "off: no port is open": "关闭：没有打开端口",
     "every web page may call {} from a browser": "任何网页都可以在浏览器中调用 {}",
-    "A page that somebody visits could use the API in their name.": "有人访问的网页可能以其名义使用 API。",
+    "A web page that you visit could use the API in your name.": "你访问的网页可能以你的名义使用 API。",
     "{} answers under every name": "{} 以任何名称都会回应",
-    "A page that had its own name point at this machine could call the API (DNS rebinding).": (
+    "A web page could call the API under its own host name (DNS rebinding).": (
         "把自己的域名指向这台机器的网页可能调用 API（DNS 重绑定）。"
     ),
     "{} can be reached from the network, and its key can be guessed": "{} 可从网络访问，而且密钥可以被猜到",
     "The port stays closed until there is a good key.": "在有好的密钥之前，端口保持关闭。",
     "{} can be reached from the network, with a key": "{} 可从网络访问，有密钥",
     "{}, or a proxy with TLS": "{}，或使用带 TLS 的代理",
-    "Without TLS the key and the messages can be read on their way.": "没有 TLS，密钥和消息在途中可以被读取。",
+    "Without TLS others on the network can read the key and the messages.": "没有 TLS，密钥和消息在途中可以被读取。",
     "everybody may write on every platform": "任何人在任何平台都可以发消息",
     "everybody may write on {}": "任何人都可以在 {} 上发消息",
     "every group is answered on {}": "{} 上的每个群都会得到回答",
     "Strangers could use the model at your expense, and try to mislead it.": (
         "陌生人可能用你的费用使用模型，并试图误导它。"
     ),
-    "nobody may write who was not let in": "未被允许的人不能发消息",
+    "only people with access may write": "未被允许的人不能发消息",
     "Commands of an owner run on this machine.": "所有者的命令在这台机器上运行。",
     "named by pairing, or only the person at the machine": "由配对确定，或只有这台机器前的人",
     "asked for: {}": "询问：{}",
     "commands can read {}": "命令可以读取 {}",
-    "A command could send a key of the gateway away.": "命令可能把网关的密钥发送出去。",
+    "A command could send a key of the gateway to a stranger.": "命令可能把网关的密钥发送出去。",
     "the web tools reach {}": "网页工具可以访问 {}",
-    "A web page that the agent reads could have it call machines of your network.": (
-        "助手读取的网页可能让它访问你网络中的机器。"
-    ),
+    "A web page could make the agent call machines of your network.": ("助手读取的网页可能让它访问你网络中的机器。"),
     "sandboxes have a network": "沙箱有网络",
-    "A command in a sandbox could send files of its workspace away.": "沙箱中的命令可能把工作区的文件发送出去。",
+    "A command in a sandbox could send files of its workspace to others.": "沙箱中的命令可能把工作区的文件发送出去。",
     "the owner's: {}": "所有者的：{}",
     "everybody else's: {}": "其他人的：{}",
     "the key of {} goes to {} without TLS": "{} 的密钥未经 TLS 发往 {}",
     "the token of {} goes to {} without TLS": "{} 的令牌未经 TLS 发往 {}",
     "{} config show, and write https:// there": "{} config show，并在那里写 https://",
-    "Everybody on the way can read the key and the messages.": "途中的任何人都可以读取密钥和消息。",
+    "Others on the network can read the key and the messages.": "途中的任何人都可以读取密钥和消息。",
     "keys and tokens go over TLS, or stay on this machine": "密钥和令牌经 TLS 传输，或留在本机",
 }
 
@@ -158,8 +154,8 @@ REPAIRS = {
     "There is nothing that --fix can repair.": "没有 --fix 能修复的问题。",
     "These repairs can be done:": "可以进行这些修复：",
     "Do them?": "进行吗？",
-    "To take the changed files back: {} doctor --undo": "撤销对文件的改动：{} doctor --undo",
-    "Nothing had to be taken back: every file is as it was before.": "没有要撤销的：所有文件都和以前一样。",
+    "To undo the file changes: {} doctor --undo": "撤销对文件的改动：{} doctor --undo",
+    "There is nothing to undo: every file is as it was before.": "没有要撤销的：所有文件都和以前一样。",
     "make {} readable and writable by you alone": "让{}只有你能读写",
     "{}: only you can read and write them now": "{}：现在只有你能读写",
     "{}: write {} instead of {}": "{0}：把 {2} 改写为 {1}",
@@ -171,7 +167,7 @@ REPAIRS = {
     "{}: the change would bring another problem ({})": "{}：这个改动会带来另一个问题（{}）",
     "set aside {} that killed processes left behind": "移开被杀死的进程留下的{}",
     "set aside: {}": "已移开：{}",
-    "recover damaged stores and add what their schema lacks": "恢复损坏的存储，并补全其结构",
+    "recover damaged stores, add missing tables and columns": "恢复损坏的存储，并补全其结构",
     "{} is sound": "{} 完好",
     "every store is sound": "所有存储都完好",
     "{} could not be recovered.": "无法恢复 {}。",
@@ -180,7 +176,7 @@ REPAIRS = {
     "Try again: hermes doctor --fix": "再试一次：hermes doctor --fix",
     "start the gateway again": "重新启动网关",
     "the gateway runs again already": "网关已经重新运行",
-    "There is nothing to undo: doctor --fix has changed no file, or it was taken back already.": (
+    "There is nothing to undo: doctor --fix has changed no file, or it was undone already.": (
         "没有要撤销的：doctor --fix 没有改动文件，或已经撤销。"
     ),
     "The record {} cannot be read ({}).": "无法读取记录 {}（{}）。",
@@ -188,9 +184,9 @@ REPAIRS = {
     "{}: there is a new one": "{}：已有新的",
     "{}: it is gone": "{}：已不存在",
     "{}: it was changed since": "{}：之后被修改过",
-    "the older form is {}": "以前的内容在 {}",
+    "the old copy is {}": "以前的内容在 {}",
     "{}: its mode was changed since, to {}": "{}：之后权限被改为 {}",
-    "{}: nobody knows how to undo {}": "{}：不知道如何撤销 {}",
+    "{}: this version cannot undo {}": "{}：不知道如何撤销 {}",
     "{} is back": "{} 已恢复原位",
     "{} has the mode {} again": "{} 的权限恢复为 {}",
     "{} is as it was before": "{} 已恢复原样",
@@ -210,11 +206,11 @@ REPAIRS = {
     "A new state.db is there: people are back, and {} from the transcripts.": (
         "新的 state.db 已就绪：用户已恢复，并从记录恢复了{}。"
     ),
-    "Messages and answers that waited are only in the old file.": "等待中的消息和回答只在旧文件里。",
+    "Pending messages and answers are only in the old file.": "等待中的消息和回答只在旧文件里。",
     "{} in the log since the start": "启动以来日志中有{}",
     "No error in the log since the start, {} s ago.": "启动 {} 秒以来日志中没有错误。",
     "The old state.db is kept as {}.": "旧的 state.db 保存为 {}。",
-    "The old state.db was deleted, since --keep-backup was not typed.": (
+    "The old state.db was deleted, because --keep-backup was not given.": (
         "旧的 state.db 已删除，因为没有 --keep-backup。"
     ),
     "{} is in use by {}": "{} 被 {} 占用",

@@ -13,11 +13,11 @@ COMMANDS = {
     "talk to it": "和它聊天",
     "ask once, print the answer, end (--json: as JSON)": "问一次，打印回答后退出（--json：输出 JSON）",
     "read settings from this file too": "同时读取这个文件里的设置",
-    "do it for this profile: an agent with a home of its own": "用于这个配置档：有自己主目录的助手",
-    "Bring the home of hermes-agent or OpenClaw over: settings, keys, people, sessions, skills, jobs": (
+    "run it in this profile: an agent with its own home": "用于这个配置档：有自己主目录的助手",
+    "Import the home of hermes-agent or OpenClaw: settings, keys, people, sessions, skills, jobs": (
         "从 hermes-agent 或 OpenClaw 搬过来：设置、密钥、用户、对话、技能、定时任务"
     ),
-    "Keep several agents side by side: list, create, show, remove": "并存多个助手：list、create、show、remove",
+    "Run several agents on one machine: list, create, show, remove": "并存多个助手：list、create、show、remove",
     "how a command is used": "某个命令的用法",
     "Commands": "命令",
     "Talk to the agent (the same as no command at all)": "和助手聊天（与不带命令相同）",
@@ -44,7 +44,7 @@ COMMANDS = {
     "Find problems, name the command that fixes each, repair what can be repaired": (
         "查找问题，给出解决每个问题的命令，修复能修复的"
     ),
-    "Check what is open to others: files, ports, people, keys": "检查对他人开放的内容：文件、端口、用户、密钥",
+    "List security risks: files, ports, people, keys": "列出安全风险：文件、端口、用户、密钥",
     "Show the versions of Hermes, Python and SQLite": "显示 Hermes、Python 和 SQLite 的版本",
     "Print the completion script for bash, zsh or fish": "打印 bash、zsh 或 fish 的补全脚本",
     "Ask one question, print the answer, exit.": "问一个问题，打印回答后退出。",
@@ -86,11 +86,11 @@ VERBS = {
     "check accounts on their platforms, send a test message, ask the model for an answer": (
         "检查各平台账号，发送测试消息，并让模型回答一次"
     ),
-    "set a state.db that cannot be used aside, start with a new one, and verify the start": (
+    "set a damaged state.db aside, start with a new one, and verify the start": (
         "移开无法使用的 state.db，用新的启动，并验证启动"
     ),
-    "list what others could read, reach or do, and how to close it": "列出别人能读取、访问或做的事，以及如何关闭",
-    "bring every row that a damaged file still holds into a new file": "把损坏文件中还能读出的每一行放入新文件",
+    "list security risks, and how to remove each": "列出安全风险，以及如何消除",
+    "write the readable rows of a damaged file into a new file": "把损坏文件中还能读出的每一行放入新文件",
     "print the default key": "打印默认密钥",
     "create a named key with a role": "创建一个带角色的命名密钥",
     "list the named keys, without their secrets": "列出命名密钥，不显示密钥内容",
@@ -219,7 +219,7 @@ OPTIONS = {
     "how long the start is watched": "观察启动多长时间",
     "repair what can be repaired, and say what was done": "修复能修复的，并说明做了什么",
     "with --fix: ask no question": "与 --fix 一起：不询问",
-    "take the file changes of the last --fix back": "撤销上次 --fix 对文件的改动",
+    "revert the file changes of the last --fix": "撤销上次 --fix 对文件的改动",
     "make one small call to the model and to each fallback": "对模型和每个备用模型各做一次小调用",
     "the damaged database": "损坏的数据库",
     "the new file (default: FILE.recovered)": "新文件（默认：FILE.recovered）",
@@ -374,13 +374,13 @@ EXAMPLES = {
     "connect chat platforms, question by question": "一问一答地连接聊天平台",
     "name of the account, and a test message to the home channel": "账号的名称，并向主频道发一条测试消息",
     "every account and the model: names, test messages, one small answer": "所有账号和模型：名称、测试消息、一个小回答",
-    "the old state.db goes to backups/; people and conversations come back": (
+    "the old state.db goes to backups/; people and conversations are restored": (
         "旧的 state.db 移到 backups/；用户和对话会恢复"
     ),
     "into a new file beside it; the damaged file stays as it is": "存入旁边的新文件；损坏的文件保持原样",
     "also makes one small call to the model and to each fallback": "还对模型和每个备用模型各做一次小调用",
     "repairs what can be repaired; asks first at a terminal": "修复能修复的；在终端上会先询问",
-    "takes the file changes of the last --fix back": "撤销上次 --fix 对文件的改动",
+    "reverts the file changes of the last --fix": "撤销上次 --fix 对文件的改动",
     "question by question; Enter keeps the current value": "一问一答；回车保留当前的值",
     "the default key; it has the role of the owner": "默认密钥；拥有所有者的角色",
     "prints the new key; it is not shown again": "打印新密钥；之后不再显示",

@@ -5,7 +5,7 @@ from __future__ import annotations
 SERVICE = {
     "This unit is written to {}:": "将把这个单元文件写到 {}：",
     "These commands are run:": "将运行这些命令：",
-    "These settings stand only in this shell, and the service does not see them: {}.": (
+    "These settings exist only in this shell; the service does not get them: {}.": (
         "这些设置只在当前 shell 里，服务看不到：{}。"
     ),
     "Put them into {}, which only you can read.": "请把它们写进 {}，那个文件只有你能读。",
@@ -32,7 +32,7 @@ SERVICE = {
     ),
     "The service {} serves another home, {}.": "服务 {} 属于另一个主目录 {}。",
     "Remove it there first: hermes gateway uninstall": "请先在那里移除：hermes gateway uninstall",
-    "systemd knows a unit {} already, from {}. It is not ours and was left alone.": (
+    "systemd knows a unit {} already, from {}. It is another program's and stays.": (
         "systemd 已经有一个单元 {}，来自 {}。它不是我们的，没有动它。"
     ),
     "The service manager cannot be used: {}.": "无法使用服务管理器：{}。",
@@ -46,7 +46,7 @@ SERVICE = {
     "systemctl does not answer": "systemctl 没有回应",
     "launchctl does not answer": "launchctl 没有回应",
     "{} is not installed": "没有安装 {}",
-    "The user {} could not be made: {}": "无法创建用户 {}：{}",
+    "The user {} could not be created: {}": "无法创建用户 {}：{}",
     "The service could not start: {}": "服务无法启动：{}",
     "{} cannot be run as {}: {}": "无法以用户 {1} 运行 {0}：{2}",
     "{} cannot be run: {}": "无法运行 {}：{}",
@@ -58,7 +58,7 @@ SERVICE = {
     "Install Hermes where that user can read it, for example below /opt, or name another user: --run-as NAME": (
         "请把 Hermes 安装在那个用户能读的位置，例如 /opt 下，或换一个用户：--run-as NAME"
     ),
-    "{} did not take the unit: {}": "{} 没有接受这个单元：{}",
+    "{} did not accept the unit: {}": "{} 没有接受这个单元：{}",
     "{} did not start the gateway: {}": "{} 没有启动网关：{}",
     "{} did not stop the gateway: {}": "{} 没有停止网关：{}",
     "{} did not stop: {}": "{} 没有停止：{}",
@@ -83,10 +83,10 @@ SERVICE = {
     "The service ends when {} logs out": "{} 注销时服务会结束",
     "Lingering was refused ({})": "启用 linger 被拒绝（{}）",
     "no reason given": "没有说明原因",
-    "I watch it for {} s.": "我观察它 {} 秒。",
+    "Watching it for {} s.": "我观察它 {} 秒。",
     "The gateway stayed up for {} s without a restart.": "网关持续运行了 {} 秒，没有重启。",
     "The gateway did not stay up.": "网关没有保持运行。",
-    "The gateway was restarted while I watched.": "观察期间网关重启了。",
+    "The gateway restarted during this time.": "观察期间网关重启了。",
     "The gateway was not ready after {} s.": "{} 秒后网关仍未就绪。",
     "{} says: {}. The last lines: {}": "{} 显示：{}。最后几行日志：{}",
     "No service of Hermes serves {}.": "没有 Hermes 服务使用 {}。",
@@ -152,16 +152,16 @@ STATUS = {
 HELP = {
     "install the gateway as a service that starts with the machine": "把网关安装为随机器启动的服务",
     "stop the service and remove its unit; the data stays": "停止服务并移除其单元；数据保留",
-    "the service of the system, not of your account": "系统的服务，而不是你账户的服务",
+    "the system service, not that of your account": "系统的服务，而不是你账户的服务",
     "show what would be done, change nothing": "只显示会做什么，不改动",
     "ask nothing": "不提问",
     "with --system: run as this user (default: a new user hermes)": (
         "与 --system 一起：以这个用户运行（默认：新用户 hermes）"
     ),
     "replace a unit of ours that was changed by hand; it is kept as .old": "替换被手动改过的单元；旧文件保留为 .old",
-    "let it run while you are logged out, without asking": "注销后也继续运行，不提问",
-    "let it end when you log out": "注销时结束",
-    "watch the status for so long (default: 30)": "观察状态多少秒（默认 30）",
+    "keep it running after you log out, without asking": "注销后也继续运行，不提问",
+    "stop it when you log out": "注销时结束",
+    "how long to watch the status (default: 30)": "观察状态多少秒（默认 30）",
     "keep it up: a service of systemd or launchd, started with the machine": (
         "保持运行：systemd 或 launchd 的服务，随机器启动"
     ),

@@ -187,7 +187,7 @@ DOCTOR = {
     "could not be checked: {}": "无法检查：{}",
     "{} is damaged ({})": "{} 已损坏（{}）",
     "messages of the last {}": "最近 {} 的消息",
-    "{} not yet out of the free pages": "{} 的内容尚未从空闲页中清除",
+    "{} not yet erased from the free pages": "{} 的内容尚未从空闲页中清除",
     "{} sound": "{} 完好",
     "{} sound, {}": "{} 完好，{}",
     "last backup {} ago": "上次备份在 {} 前",
@@ -221,7 +221,7 @@ DOCTOR = {
     "no answer within {} s": "{} 秒内没有回应",
     "the proxy does not answer": "代理没有回应",
     "its name is not known; is the network up?": "找不到它的域名；网络通吗？",
-    "Nobody is heard on {}": "{} 上的消息没有人处理",
+    "No message arrives from {}": "收不到来自 {} 的消息",
     "not running: {}": "未运行：{}",
     "runs by hand: a reboot ends it": "手动运行：重启机器就会结束",
     # hermes doctor --user

@@ -39,7 +39,7 @@ class DashboardVerbs:
         if not config.dashboard.enabled:
             raise GatewayError("The dashboard is switched off. Switch it on: hermes config set dashboard.enabled true")
         if not (url := self._url()):
-            raise GatewayError("The HTTP port is closed, and the dashboard with it. Look: hermes status")
+            raise GatewayError("The HTTP port is closed, so the dashboard is closed too. See: hermes status")
         code = secrets.token_urlsafe(24)
         await self._db.write(sign_ins.add_code, hash_of(code), now=self._clock.now(), seconds=CODE_SECONDS)
         host, port = url.removeprefix("http://").rsplit(":", 1)
@@ -60,7 +60,7 @@ class DashboardVerbs:
         if name == "all":
             return {"id": name, "count": await self._db.write(sign_ins.revoke_all)}
         if not await self._db.write(sign_ins.revoke, name):
-            raise GatewayError(f"There is no sign-in {name[:80]!r}. Look: hermes dashboard list")
+            raise GatewayError(f"There is no sign-in {name[:80]!r}. The list: hermes dashboard list")
         return {"id": name, "count": 1}
 
 

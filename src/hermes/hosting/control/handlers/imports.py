@@ -103,7 +103,7 @@ class ImportVerbs:
         batch = str(args.get("batch") or "")
         gone, kept = await self._db.write(imports.remove, batch, now=self._clock.now())
         if not gone and not kept:
-            raise GatewayError(f"There is no import {batch!r}, or it was taken back already.")
+            raise GatewayError(f"There is no import {batch!r}, or it was undone already.")
         await self._deletion().erase(gone)
         return {"batch": batch, "deleted": gone, "kept": kept}
 
