@@ -32,7 +32,7 @@ async def test_first_visit_leads_from_the_link_to_the_first_answer(desk: Desk, m
     await page.wait("document.querySelector('.message.agent strong')?.innerText === 'Ana'")
     await page.wait("document.querySelector('pre .hljs-built_in, pre .hljs-string')")  # the code has colours
     await page.wait("document.querySelectorAll('.conversations-list li').length === 1")  # live, without a reload
-    assert await page.run("document.querySelectorAll('.message.user').length") == 1
+    await page.wait("document.querySelectorAll('.message.user').length === 1")
     assert page.problems == []
     phone = await desk.beside(page, "chat", size=(390, 844), is_phone=True, language="zh-CN")
     await phone.wait("document.querySelector('nav.bottom a')")

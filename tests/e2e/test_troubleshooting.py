@@ -363,24 +363,6 @@ def test_a_board_without_a_column_is_named_and_mended_in_the_running_process(wor
     until(lambda: "no such column: tasks.session_id" in world.log())
 
 
-def test_a_damaged_state_db_is_recovered_in_the_running_process_and_told(world: World, same_process: int) -> None:
-    world.says("before the damage")
-    damage(world.home / "state.db")
-    world.says("after the damage")
-
-    def is_recovered() -> bool:
-        """Every write looks at the file; one that was touched a moment ago is compared a little later."""
-        control.call(world.home, "doctor.heal", timeout=60)
-        return bool(list(world.home.glob("state.db.corrupt.*")))
-
-    until(is_recovered, 100)  # a minute, and a busy machine
-    assert "state.db was damaged" in " ".join(world.doctor()["stores"]["more"])
-    assert "file is not a database" in world.log()
-    assert list(world.home.glob("state.db.corrupt.*"))
-    told = [text for text in world.chats.telegram.texts(7) if "state.db was damaged" in text]
-    assert told, "the home channel is told"
-
-
 def call(world: World, path: str, body: object = None) -> dict[str, Any]:
     key = world.terminal.here("api-key", "show").stdout.strip()
     request = urllib.request.Request(

@@ -133,7 +133,7 @@ def test_a_home_of_our_own_or_of_nobody_is_refused_in_a_sentence(terminal: Termi
     (tmp_path / "empty").mkdir()
     for words, said in (
         (("hermes-agent", str(tmp_path / "gone")), "There is no folder"),
-        (("hermes-agent", str(tmp_path / "empty")), "is no home of hermes-agent"),
+        (("hermes-agent", str(tmp_path / "empty")), "is not a home of hermes-agent"),
         (("openclaw", str(tmp_path / "empty")), "is no home of openclaw"),
     ):
         done = terminal.here("import", *words)
