@@ -134,7 +134,7 @@ def test_a_home_of_our_own_or_of_nobody_is_refused_in_a_sentence(terminal: Termi
     for words, said in (
         (("hermes-agent", str(tmp_path / "gone")), "There is no folder"),
         (("hermes-agent", str(tmp_path / "empty")), "is not a home of hermes-agent"),
-        (("openclaw", str(tmp_path / "empty")), "is no home of openclaw"),
+        (("openclaw", str(tmp_path / "empty")), "is not a home of openclaw"),
     ):
         done = terminal.here("import", *words)
         assert done.returncode == 1
