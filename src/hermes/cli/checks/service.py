@@ -29,7 +29,7 @@ def service_check(facts: status.Facts) -> Finding:
                 cures = (f"what to do → {facts.command} gateway {word}",)
             return Finding("service", "trouble", f"{judged.state.value}: {words}", cures, fix=fix)
         case _ if facts.snapshot is not None and not facts.snapshot.get("kept_up_by"):
-            by_hand = f"start it after a reboot → {facts.command} gateway start"
+            by_hand = f"start it after a reboot → {facts.command} gateway install"
             return Finding("service", "hint", "runs by hand: a reboot ends it", (*_cures(facts), by_hand))
         case _:
             cures = _cures(facts)
