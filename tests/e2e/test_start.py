@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from hermes.app.tools import TOOLS
+from hermes.servers.api.lazy_routes import FAMILIES
 from tests.e2e.keeping import ROOT
 
 MAX_OF_OURS = 352
@@ -35,6 +36,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 LATER = (
     *TOOLS,
+    *(f"hermes.servers.api.{family.rpartition('.')[0]}" for family in FAMILIES),
     "hermes.core.shell_safety.judge",
     "hermes.hosting.lifecycle",
     "hermes.platforms.qq.adapter",

@@ -12,7 +12,8 @@ import aiohttp
 import orjson
 import pytest
 
-from hermes.servers.api.api import DASHBOARD_ROUTES, LATER
+from hermes.servers.api.lazy_routes import FAMILIES
+from hermes.servers.dashboard.lazy import SIGN_IN_ROUTES
 from hermes.store import people
 from hermes.store.api import sign_ins
 from hermes.store.api.sign_ins import SignIn
@@ -53,8 +54,9 @@ OWN_HAND = {
 
 
 def addresses() -> list[tuple[str, str]]:
-    later = [(method, path) for routes in LATER.values() for method, path, _ in routes]
-    return [*later, *((method, path) for method, path, name in DASHBOARD_ROUTES if name != "sign_in")]
+    families = [routes for name, routes in FAMILIES.items() if name.startswith(("watch.", "manage."))]
+    later = [(method, path) for routes in families for method, path, _ in routes]
+    return [*later, *((method, path) for method, path, name in SIGN_IN_ROUTES if name != "sign_in")]
 
 
 @pytest.fixture

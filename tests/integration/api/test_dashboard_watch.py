@@ -14,7 +14,6 @@ import pytest
 
 from hermes.core.roles import PersonRole
 from hermes.hosting import log_format, paths
-from hermes.servers.api.api import LATER
 from hermes.servers.api.context import ApiParts, Caller
 from hermes.servers.api.watch import events as events_of_dashboard
 from hermes.servers.api.watch.events import MAX_REMEMBERED, MAX_WAITING, EventHub, Listener
@@ -234,10 +233,6 @@ async def test_two_pages_that_open_at_once_begin_one_round_of_looks(start: Start
             for task in begun:
                 task.cancel()
             await asyncio.wait(begun)
-
-
-def test_every_family_of_the_dashboard_is_imported_by_its_first_request() -> None:
-    assert all(module.startswith(("watch.", "manage.")) for module, _ in LATER)
 
 
 async def test_pages_that_come_at_once_share_one_look_at_the_tables(api: Served) -> None:

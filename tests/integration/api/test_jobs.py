@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from hermes.core.roles import PersonRole
-from hermes.servers.api.api import job_routes
 from hermes.servers.api.context import Caller
+from hermes.servers.api.lazy_routes import lazy_routes
 from tests.integration.api.conftest import Families, StartApi
 from tests.integration.api.others import another
 from tests.integration.watching import until
@@ -14,11 +16,12 @@ from tests.integration.watching import until
 ADMIN = Caller("ann", PersonRole.ADMIN)
 USER = Caller("bob", PersonRole.USER)
 PATH = "/api/jobs"
+JOB_ROUTES = partial(lazy_routes, "entries.jobs.JobRoutes")
 
 
 @pytest.fixture
 def families() -> Families:
-    return (job_routes,)
+    return (JOB_ROUTES,)
 
 
 async def test_a_job_is_made_run_changed_paused_and_deleted(start_api: StartApi) -> None:
@@ -55,7 +58,10 @@ async def test_a_wrong_job_is_400_in_words(start_api: StartApi, body: dict[str, 
 
 
 async def test_a_key_does_not_see_the_jobs_of_another(start_api: StartApi) -> None:
-    async with start_api(caller=ADMIN) as api, another(api, USER, (job_routes,)) as other:
+    async with (
+        start_api(caller=ADMIN) as api,
+        another(api, USER, (JOB_ROUTES,)) as other,
+    ):
         made = await api.post(PATH, {"schedule": "1h", "prompt": "mine"})
         one = f"{PATH}/{made.json['id']}"
         assert (await other.get(PATH)).json["data"] == []

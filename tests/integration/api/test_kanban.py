@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
-from hermes.servers.api.api import kanban_routes
+from hermes.servers.api.lazy_routes import lazy_routes
 from tests.integration.api.conftest import Api, Families
 
 
 @pytest.fixture
 def families() -> Families:
-    return (kanban_routes,)
+    return (partial(lazy_routes, "entries.kanban.KanbanRoutes"),)
 
 
 async def test_a_task_is_added_changed_moved_and_commented(api: Api) -> None:

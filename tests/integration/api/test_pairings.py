@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from hermes.core import pairing as rules
 from hermes.core.roles import PersonRole
-from hermes.servers.api import models, pairings
+from hermes.servers.api import models
 from hermes.servers.api.context import Caller
+from hermes.servers.api.lazy_routes import lazy_routes
 from hermes.store import people
 from hermes.store.api.api_keys import DEFAULT_NAME
 from tests.fakes.clock import FakeClock
@@ -23,7 +26,7 @@ PATH = "/api/pairings"
 
 @pytest.fixture
 def families() -> Families:
-    return (pairings.routes, models.routes)
+    return (partial(lazy_routes, "pairings.PairingRoutes"), models.routes)
 
 
 def said(decision: str, **more: str) -> dict[str, str]:

@@ -11,11 +11,12 @@ import aiohttp
 from aiohttp import web
 
 from hermes.core.errors import StoreIsDownError
-from hermes.servers.api.api import DASHBOARD_ROUTES, adders
+from hermes.servers.api.api import adders
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.metrics import snapshot_of
 from hermes.servers.api.models import plain_path, routes_of
 from hermes.servers.app import HttpServer, make_app
+from hermes.servers.dashboard.lazy import SIGN_IN_ROUTES
 from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.api.serving import served
 from tests.integration.conftest import Start
@@ -147,5 +148,5 @@ async def test_the_contract_names_every_route_and_no_other(start: Start) -> None
         document = (await api.get("/openapi.json")).json
         told = {(method.upper(), plain_path(path)) for path, methods in document["paths"].items() for method in methods}
         app = make_app(adders(ApiParts(api.gateway)))
-        signing = {(method, plain_path(path)) for method, path, _ in DASHBOARD_ROUTES}
+        signing = {(method, plain_path(path)) for method, path, _ in SIGN_IN_ROUTES}
         assert told == routes_of(app) | signing | {("GET", "/metrics")}

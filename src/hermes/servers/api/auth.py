@@ -25,6 +25,8 @@ FRESH_SECONDS = 1.0
 TRUSTED_SECONDS = 60.0
 """Named keys that were read are accepted so long while the store does not answer: they may be revoked by now."""
 LOG_SECONDS = 60.0
+DASHBOARD_COOKIE = "hermes_dashboard"
+"""How the name of the dashboard's cookie begins; the port follows, where the Host names one."""
 
 log = logging.getLogger(__name__)
 

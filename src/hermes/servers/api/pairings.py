@@ -18,8 +18,8 @@ from hermes.servers.api import parse
 from hermes.servers.api.bodies import PairingDecisionBody, decode
 from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.app import RouteAdder, json_response
-from hermes.services.people.pairing import NoSuchPairingError, PairingLockedError, Pairings
+from hermes.servers.app import json_response
+from hermes.services.people.pairing import NoSuchPairingError, PairingLockedError
 from hermes.store.pairings import Pairing, PairingState
 
 STATES = tuple(PairingState)
@@ -30,18 +30,9 @@ NO_SECOND_FACTOR = (
 )
 
 
-def routes(parts: ApiParts) -> RouteAdder:
-    def add(app: web.Application) -> None:
-        family = PairingRoutes(parts.gateway.pairings)
-        app.router.add_get("/api/pairings", family.listed)
-        app.router.add_post("/api/pairings", family.decide)
-
-    return add
-
-
 class PairingRoutes:
-    def __init__(self, pairings: Pairings) -> None:
-        self._pairings = pairings
+    def __init__(self, parts: ApiParts) -> None:
+        self._pairings = parts.gateway.pairings
 
     async def listed(self, request: web.Request) -> web.Response:
         """Who waits, the oldest first, then those decided about."""

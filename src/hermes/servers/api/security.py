@@ -25,6 +25,7 @@ RESOLVE_SECONDS = 3.0
 BODY_SECONDS = 30.0
 MIN_KEY_CHARS = 16
 MIN_DIFFERENT_CHARS = 6
+READING_METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 """Of `API_SERVER_KEY` on a port that others can reach."""
 
 SECURITY_HEADERS = {

@@ -18,13 +18,14 @@ from hermes import __version__
 from hermes.core.i18n.languages import pick
 from hermes.core.roles import Action, PersonRole, may
 from hermes.core.text import one_line, storable
-from hermes.servers.api.auth import ApiKeys
+from hermes.servers.api.auth import DASHBOARD_COOKIE, ApiKeys
 from hermes.servers.api.bodies import decode
 from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.limits import WrongKeys
 from hermes.servers.api.manage.bodies import SignInBody
 from hermes.servers.api.parse import read_body
+from hermes.servers.api.security import READING_METHODS
 from hermes.servers.app import json_response
 from hermes.store import people
 from hermes.store.api import sign_ins
@@ -32,14 +33,12 @@ from hermes.store.api.api_keys import DEFAULT_NAME, hash_of
 from hermes.store.api.sign_ins import SignIn
 from hermes.store.ids import new_id
 
-COOKIE = "hermes_dashboard"
 CSRF_HEADER = "X-Hermes-CSRF"
 NAME_OF_LINK = "dashboard"
 """The name of callers whom a link of `hermes dashboard` signed in."""
 SEEN_SECONDS = 60.0
 """How often the use of a sign-in is noted."""
 MAX_AGENT_CHARS = 120
-READING = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 
 SIGN_IN = web.RequestKey("sign_in", SignIn)
 
@@ -83,7 +82,7 @@ class Dashboard:
         caller = await self._caller_of(sign_in) if sign_in is not None else None
         if caller is None or sign_in is None:
             raise signed_out()
-        if request.method not in READING:
+        if request.method not in READING_METHODS:
             check_csrf(request, token)
         request[SIGN_IN] = sign_in
         await self._note_use(sign_in)
@@ -245,7 +244,7 @@ def cookie_name(request: web.Request) -> str:
         port = urlsplit(f"//{request.headers.get(hdrs.HOST, '')}").port
     except ValueError:
         port = None
-    return f"{COOKIE}_{port}" if port else COOKIE
+    return f"{DASHBOARD_COOKIE}_{port}" if port else DASHBOARD_COOKIE
 
 
 def cookie_of(request: web.Request) -> str:

@@ -14,8 +14,10 @@ from hermes.servers.api.anthropic.stream import MessageWriter
 from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.chat import ChatRequest, ChatRoutes
 from hermes.servers.api.content import InputLimits, limits_of
+from hermes.servers.api.context import ApiParts
 from hermes.servers.api.streams.segments import SegmentText
 from hermes.servers.api.streams.sse import EventStream
+from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
 from hermes.servers.app import json_response
 
 SHOWS_THINKING = web.RequestKey("shows_thinking", bool)
@@ -25,6 +27,12 @@ class MessageRoutes(ChatRoutes):
     """Asks as chat completions do; what differs is how a request is read and how its answer looks."""
 
     _takes_tasks = False
+
+    def __init__(self, parts: ApiParts) -> None:
+        super().__init__(parts, KEEP_ALIVE_SECONDS)
+
+    async def end(self, app: web.Application) -> None:
+        await self.calls.end(app)
 
     async def _read_body(self, request: web.Request, limits: InputLimits) -> Json:
         body = await parse.read_body(request, limits)

@@ -11,10 +11,9 @@ from hermes.core.errors import GatewayError
 from hermes.core.messages import Json
 from hermes.servers.api import parse
 from hermes.servers.api.bodies import JobBody, JobChangeBody, decode
-from hermes.servers.api.context import CALLER
+from hermes.servers.api.context import CALLER, ApiParts
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.app import json_response
-from hermes.services.gateway import Gateway
 from hermes.store import people
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ MAX_SLOTS = 200
 
 
 class JobRoutes:
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, parts: ApiParts) -> None:
+        self._gateway = parts.gateway
 
     async def listed(self, request: web.Request) -> web.Response:
         jobs, maker = await self._entered(request)

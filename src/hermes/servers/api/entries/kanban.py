@@ -11,10 +11,9 @@ from hermes.agent.kanban import Actor, BoardError, event_to_dict, task_to_dict
 from hermes.core.entries.kanban import AGENT, DEFAULT_BOARD, TaskState
 from hermes.servers.api import parse
 from hermes.servers.api.bodies import NewTaskBody, TaskChangesBody, TaskCommentBody, decode
-from hermes.servers.api.context import CALLER, Caller
+from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.app import json_response
-from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.api.api_keys import PLATFORM
 from hermes.store.kanban.tasks import NewTask
@@ -23,10 +22,10 @@ MAX_LISTED = 500
 
 
 class KanbanRoutes:
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._board = gateway.board()
-        self._dispatch = gateway.dispatch()
+    def __init__(self, parts: ApiParts) -> None:
+        self._gateway = parts.gateway
+        self._board = parts.gateway.board()
+        self._dispatch = parts.gateway.dispatch()
 
     async def listed(self, request: web.Request) -> web.Response:
         """``?board=&state=&assignee=&limit=&offset=``."""
