@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from hermes.agent.models.embedded.download import FetchState
@@ -18,7 +19,6 @@ from hermes.core.keys import LOCAL, AccountKey, Target, quote
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import FindsChats
 from hermes.core.target_names import NAMED, recipients
-from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
@@ -36,33 +36,20 @@ DELIVERY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 FIND_SECONDS = 10.0
 
-KANBAN_VERBS = ["init", "create", "list", "show", "move", "change", "comment", "link", "need", "events", "stats"]
+LAZY_VERBS: Mapping[tuple[str, str], str] = {
+    ("cron", "CronVerbs"): "list create edit pause resume run remove history status",
+    ("webhooks", "WebhookVerbs"): "list subscribe remove test",
+    ("kanban", "KanbanVerbs"): "init create list show move change comment link need events stats",
+}
+"""Modules beside this one and their classes, imported by the first call; ``cron.list`` is a verb of ``cron``."""
 
 _OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 
 
-CRON_VERBS = ("list", "create", "edit", "pause", "resume", "run", "remove", "history", "status")
-
-
-def _later(gateway: Gateway, verb: str) -> Handler:
-    """Jobs, webhooks and the board are imported when the first is asked for."""
-
+def _lazy(gateway: Gateway, module: str, family: str, verb: str) -> Handler:
     async def handle(args: Mapping[str, Any], reply: Reply) -> Any:
-        if verb.startswith("cron."):
-            from hermes.hosting.control.handlers.cron import CronVerbs
-
-            return await CronVerbs(gateway).mapping()[verb](args, reply)
-        if verb.startswith("kanban."):
-            from hermes.hosting.control.handlers.kanban import KanbanVerbs
-
-            return await KanbanVerbs(gateway).mapping()[verb](args, reply)
-        if verb == "import.home":
-            from hermes.hosting.control.handlers.home_import import bring_home
-
-            return await bring_home(gateway, args, reply)
-        from hermes.hosting.control.handlers.webhooks import WebhookVerbs
-
-        return await WebhookVerbs(gateway).mapping()[verb](args, reply)
+        verbs = getattr(import_module(f"hermes.hosting.control.handlers.{module}"), family)(gateway)
+        return await verbs.mapping()[verb](args, reply)
 
     return handle
 
@@ -73,14 +60,14 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         **StoreVerbs(gateway.home, gateway.db, gateway.clock, gateway.deletion).mapping(),
         **PairingVerbs(gateway.pairings).mapping(),
         **ApprovalVerbs(gateway.db, gateway.approvals).mapping(),
-        **StandingVerbs(
-            gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
-        ).mapping(),
         **ChatVerbs(gateway).mapping(),
-        **{f"cron.{verb}": _later(gateway, f"cron.{verb}") for verb in CRON_VERBS},
-        **{f"webhooks.{verb}": _later(gateway, f"webhooks.{verb}") for verb in ("list", "subscribe", "remove", "test")},
-        **{f"kanban.{verb}": _later(gateway, f"kanban.{verb}") for verb in KANBAN_VERBS},
-        "import.home": _later(gateway, "import.home"),
+        **{
+            f"{module}.{verb}": _lazy(gateway, module, family, f"{module}.{verb}")
+            for (module, family), verbs in LAZY_VERBS.items()
+            for verb in verbs.split()
+        },
+        "import.home": live.import_home,
+        "doctor.user": live.explain_access,
         "status": live.status,
         "say": SayHandler(gateway).say,
         "send": live.send,
@@ -113,6 +100,18 @@ class _Live:
             await board.db()
         gateway = self._gateway
         return await StoreVerbs(gateway.home, gateway.db, gateway.clock).heal(args, reply)
+
+    async def explain_access(self, args: Mapping[str, Any], reply: Reply) -> Any:
+        from hermes.hosting.control.handlers.access import StandingVerbs  # not at every start
+
+        gateway, is_paired = self._gateway, self._gateway.pairings.is_paired
+        verbs = StandingVerbs(gateway.home, gateway.db, gateway.clock, lambda: gateway.config, is_paired)
+        return await verbs.user(args, reply)
+
+    async def import_home(self, args: Mapping[str, Any], reply: Reply) -> Any:
+        from hermes.hosting.control.handlers.home_import import bring_home  # not at every start
+
+        return await bring_home(self._gateway, args, reply)
 
     async def cluster_status(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         from hermes.hosting.control.handlers.cluster import ClusterVerbs  # not at every start

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
-from hermes.hosting.control.server import Handler, Reply
+from hermes.hosting.control.server import Reply
 from hermes.hosting.importers import hermes_agent
 from hermes.hosting.importers.hermes_agent import Read
 from hermes.store.db import Database, Tx
@@ -33,9 +33,6 @@ class ImportVerbs:
         self._db = db
         self._clock = clock
         self._deletion = deletion
-
-    def mapping(self) -> Mapping[str, Handler]:
-        return {"sessions.import": self.bring_in, "sessions.delete_import": self.remove}
 
     async def bring_in(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         """``{path, dry_run?}``: read the sessions there into the store. What was brought in before is known again.

@@ -16,7 +16,6 @@ from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
-from hermes.hosting.control.handlers.imports import ImportVerbs
 from hermes.hosting.control.handlers.people import PeopleVerbs
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Approvals
@@ -31,6 +30,7 @@ from hermes.store.trace import Latest, Life
 from hermes.store.turns.turns import TurnState
 
 if TYPE_CHECKING:
+    from hermes.hosting.control.handlers.imports import ImportVerbs
     from hermes.services.deletion import SessionDeletion
 
 MAX_LISTED = 10_000
@@ -76,7 +76,8 @@ class StoreVerbs:
             "doctor.work": self.work,
             "doctor.heal": self.heal,
             "store.counts": self.counts,
-            **ImportVerbs(self._home, self._db, self._clock, self._deletion).mapping(),
+            "sessions.import": self.import_sessions,
+            "sessions.delete_import": self.delete_import,
             **KeyVerbs(self._db, self._clock).mapping(),
             **ApprovalVerbs(self._db, Approvals(self._db, self._clock)).mapping(),
             **PeopleVerbs(self._db).mapping(),
@@ -106,6 +107,17 @@ class StoreVerbs:
     async def listed(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         key, limit = str(args.get("key") or ""), _number(args, "limit", 50)
         return await self._db.read(_listed, key, limit)
+
+    def _imports(self) -> ImportVerbs:
+        from hermes.hosting.control.handlers.imports import ImportVerbs  # not at every start
+
+        return ImportVerbs(self._home, self._db, self._clock, self._deletion)
+
+    async def import_sessions(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        return await self._imports().bring_in(args, reply)
+
+    async def delete_import(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        return await self._imports().remove(args, reply)
 
     async def counted(self, args: Mapping[str, Any], _: Reply) -> int:
         """``{key?}``: how many sessions there are."""
