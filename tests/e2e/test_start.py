@@ -24,8 +24,7 @@ UNTIL_THE_DOORS_ARE_OPEN = """
 import asyncio, json, sys
 from pathlib import Path
 import hermes.app.serve
-from hermes.app.lifespan import open_gateway
-from hermes.app.wiring import GatewayOptions
+from hermes.app.lifespan import GatewayOptions, open_gateway
 
 async def main(folder):
     async with open_gateway(GatewayOptions(folder / "home", {}, folder, doors_first=True)):

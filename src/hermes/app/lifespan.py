@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import hermes
 from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
-from hermes.app.wiring import HAND_OVER_SECONDS, GatewayOptions, StartupContext, Wiring
+from hermes.app.startup import GatewayOptions, StartupContext
+from hermes.app.wiring import Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
@@ -41,22 +42,22 @@ SENDS_DRAIN_SECONDS = 1.5
 
 
 @asynccontextmanager
-async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
+async def open_gateway(options: GatewayOptions) -> AsyncIterator[Gateway]:
     """Own the home, open the store, build every service and run them until the end of the block."""
-    make_home(setting.home)
+    make_home(options.home)
     async with AsyncExitStack() as stack:
-        stack.callback((await _own(setting)).release)
-        if (setting.home / ".restore").exists():
+        stack.callback((await _own(options)).release)
+        if (options.home / ".restore").exists():
             from hermes.store.backup import restore  # only where a restore waits for its owner
 
-            if (aside := await asyncio.to_thread(restore.finish, setting.home)) is not None:
+            if (aside := await asyncio.to_thread(restore.finish, options.home)) is not None:
                 log.warning("Backup restored", extra={"set_aside": str(aside)})
-        ground = StartupContext(setting)
-        db, node = await _open_store(ground)
+        startup = StartupContext(options)
+        db, node = await _open_store(startup)
         stack.push_async_callback(db.close)
         owner = node.id if node is not None else new_id("inc")
         if node is None:
-            await db.write(_take_over, owner, now=ground.clock.now())
+            await db.write(_take_over, owner, now=startup.clock.now())
         else:
             stack.push_async_callback(node.leave)
             await db.write(_free_unknown)
@@ -65,12 +66,12 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
             if kill_group(left.process_group, left.process_started):
                 about = {"group": left.process_group, "call": left.call_id}
                 log.warning("Killed a process left by a crash", extra=about)
-        await end_leftovers(db, now=ground.clock.now(), host=node.name if node is not None else "")
-        wiring = Wiring(ground, db, owner, node)
-        gateway = wiring.build()
+        await end_leftovers(db, now=startup.clock.now(), host=node.name if node is not None else "")
+        wiring = Wiring(startup, db, owner, node)
+        gateway = wiring.gateway
         stack.push_async_callback(wiring.terminals.close)
-        stack.push_async_callback(wiring.close_board)
-        workspaces = ground.tool_factory.workspaces
+        stack.push_async_callback(wiring.lazy.close_board)
+        workspaces = startup.tool_factory.workspaces
         await asyncio.to_thread(workspaces.load, await db.read(people.ids))
         if is_alone:  # another node may have the client of a request that runs
             await gateway.requests.forget_gone_clients()  # before any lane is served
@@ -79,11 +80,11 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         stack.push_async_callback(gateway.embedded.aclose)
         stack.push_async_callback(gateway.fetcher.aclose)
         tasks = [
-            asyncio.create_task(keep_running(name, run, ground.troubles.texts), name=name)
+            asyncio.create_task(keep_running(name, run, startup.troubles.texts), name=name)
             for name, run in wiring.background().items()
         ]
         stack.push_async_callback(_end, tasks)
-        if not setting.doors_first:
+        if not options.doors_first:
             gateway.begin()
         await gateway.actions.resume()
         try:
@@ -102,6 +103,8 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
 
 async def _hand_over(gateway: Gateway, node: ClusterNode) -> None:
     """Let the other nodes go on: accounts at once, turns after a moment to finish."""
+    from hermes.app.cluster import HAND_OVER_SECONDS  # only in a cluster
+
     seconds = 0.0 if node.is_gone else HAND_OVER_SECONDS
     if not node.is_gone:
         await node.drain()
@@ -109,71 +112,71 @@ async def _hand_over(gateway: Gateway, node: ClusterNode) -> None:
     await gateway.delivery.drain(0.0 if node.is_gone else SENDS_DRAIN_SECONDS)
 
 
-async def _own(setting: GatewayOptions) -> locks.Lock:
+async def _own(options: GatewayOptions) -> locks.Lock:
     """Become the owner of the home. A gateway waits out a command that works there alone; a command waits less."""
-    path = paths.owner_lock(str(setting.home))
-    seconds = GATEWAY_WAIT_SECONDS if setting.only is None else LOCK_WAIT_SECONDS
-    lock = await asyncio.to_thread(locks.take, path, setting.owner_name, SAY_AFTER_SECONDS)
+    path = paths.owner_lock(str(options.home))
+    seconds = GATEWAY_WAIT_SECONDS if options.only is None else LOCK_WAIT_SECONDS
+    lock = await asyncio.to_thread(locks.take, path, options.owner_name, SAY_AFTER_SECONDS)
     if lock is None:
         holder = locks.holder(path) or locks.Holder()
         log.warning("Home is in use", extra={"by": holder.describe(), "waiting_seconds": seconds})
-        setting.on_wait(f"{holder.describe()} holds the home; end it{holder.how_to_end()}")
+        options.on_wait(f"{holder.describe()} holds the home; end it{holder.how_to_end()}")
         deadline = time.monotonic() + seconds - SAY_AFTER_SECONDS
         while lock is None and time.monotonic() < deadline:  # in bites: a thread that waits cannot be cancelled
-            lock = await asyncio.to_thread(locks.take, path, setting.owner_name, LOCK_BITE_SECONDS)
-        setting.on_wait("")
+            lock = await asyncio.to_thread(locks.take, path, options.owner_name, LOCK_BITE_SECONDS)
+        options.on_wait("")
     if lock is None:
         who = (locks.holder(path) or holder).describe()
-        raise GatewayError(f"{setting.home} is in use by {who}. One process at a time owns a home; end that one first.")
+        raise GatewayError(f"{options.home} is in use by {who}. One process at a time owns a home; end that one first.")
     return lock
 
 
-async def _open_store(ground: StartupContext) -> tuple[Database, ClusterNode | None]:
+async def _open_store(startup: StartupContext) -> tuple[Database, ClusterNode | None]:
     """Open the database; on PostgreSQL, join its nodes.
 
     A server that comes up after us is waited for: nothing is lost meanwhile.
     """
-    setting = ground.setting
+    options = startup.options
     while True:
         try:
             db = await open_database(
-                ground.config().database_url or setting.home / "state.db",
-                on_trouble=ground.troubles.note,
-                limits=setting.store_limits,
+                startup.config().database_url or options.home / "state.db",
+                on_trouble=startup.troubles.note,
+                limits=options.store_limits,
             )
             try:
-                return db, await _join(ground, db) if db.dialect.name == "postgres" else None
+                return db, await _join(startup, db) if db.dialect.name == "postgres" else None
             except BaseException:
                 await db.close()
                 raise
         except StoreIsDownError as error:
-            if not setting.store_is_down(str(error)):
+            if not options.store_is_down(str(error)):
                 raise
             await asyncio.sleep(STORE_RETRY_SECONDS)
 
 
-async def _join(ground: StartupContext, db: Database) -> ClusterNode:
+async def _join(startup: StartupContext, db: Database) -> ClusterNode:
     from hermes.services.cluster import node as cluster  # only where there may be others
 
-    setting = ground.setting
+    options = startup.options
     row = cluster.describe_this(
-        setting.home,
+        options.home,
         new_id("inc"),
-        name=ground.config().node_name,
+        name=startup.config().node_name,
         version=hermes.__version__,
         schema_version=db.schema_version,
     )
     node = cluster.ClusterNode(
         db,
         row,
-        ground.clock,
-        on_gone=setting.on_gone,
-        on_trouble=lambda text: ground.troubles.note(Trouble("old", text)),
+        startup.clock,
+        on_gone=options.on_gone,
+        on_trouble=lambda text: startup.troubles.note(Trouble("old", text)),
     )
     try:
-        await node.join(setting.store_limits.own_seconds)
-        await node.succeed(cluster.predecessor(setting.home))
-        await asyncio.to_thread(cluster.remember, setting.home, row)
+        await node.join(options.store_limits.own_seconds)
+        await node.succeed(cluster.predecessor(options.home))
+        await asyncio.to_thread(cluster.remember, options.home, row)
     except BaseException:
         await node.leave()
         raise

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 log = logging.getLogger(__name__)
+
+Run = Callable[[], Coroutine[Any, Any, None]]
 
 PAUSE_SECONDS = (1.0, 5.0, 30.0, 60.0)
 STEADY_SECONDS = 600.0
 """A part that has run so long begins with the shortest pause again."""
 
 
-async def keep_running(
-    name: str, run: Callable[[], Awaitable[None]], troubles: list[str], pauses: Sequence[float] = PAUSE_SECONDS
-) -> None:
+async def keep_running(name: str, run: Run, troubles: list[str], pauses: Sequence[float] = PAUSE_SECONDS) -> None:
     """Run until done or cancelled. ``troubles``, shown in status, name a failed task."""
     loop = asyncio.get_running_loop()
     breaks = 0

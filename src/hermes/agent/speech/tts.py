@@ -8,11 +8,7 @@ from typing import Protocol
 
 from hermes.agent.programs import StartedGroup
 from hermes.agent.speech import ffmpeg
-from hermes.agent.speech.command import CommandVoice
-from hermes.agent.speech.edge import Edge
-from hermes.agent.speech.elevenlabs import ElevenLabs
 from hermes.agent.speech.http import OpenSession
-from hermes.agent.speech.openai import OpenAi
 from hermes.config import Config
 from hermes.core import media
 from hermes.core.dataclasses import dataclass
@@ -79,6 +75,7 @@ class Synthesizer:
         return Speech(sound, ffmpeg.type_of(sound), is_opus)
 
     def _speaker(self, started_group: StartedGroup) -> Speaker:
+        """Make the configured speaker; only its module is imported."""
         config = self._config()
         tts, openai = config.tts, config.providers["openai"]
         match tts.provider:
@@ -86,6 +83,8 @@ class Synthesizer:
                 key = tts.elevenlabs_api_key or tts.api_key
                 if key is None:
                     raise ToolError("tts.provider is elevenlabs, and it has no key. The owner sets ELEVENLABS_API_KEY.")
+                from hermes.agent.speech.elevenlabs import ElevenLabs
+
                 return ElevenLabs(key, tts.voice, tts.model, tts.base_url, tts.timeout_seconds, self._open_session)
             case "openai":
                 # A key is only for the address it belongs to.
@@ -93,10 +92,16 @@ class Synthesizer:
                 if key is None and not tts.base_url:
                     raise ToolError("tts.provider is openai, and it has no key. The owner sets OPENAI_API_KEY.")
                 root = tts.base_url or openai.base_url
+                from hermes.agent.speech.openai import OpenAi
+
                 return OpenAi(key, tts.voice, tts.model, root, tts.timeout_seconds, self._open_session)
             case "command":
+                from hermes.agent.speech.command import CommandVoice
+
                 return CommandVoice(tts.command, tts.voice, tts.timeout_seconds, started_group)
             case _:
+                from hermes.agent.speech.edge import Edge
+
                 return Edge(tts.voice, tts.base_url, tts.timeout_seconds, self._open_session)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hermes.agent.backends.terminals import Terminals
@@ -17,6 +17,7 @@ from hermes.services.cluster.processes import RemoteProcesses
 from hermes.services.cluster.progress import TurnFollower, TurnRecorder
 from hermes.services.cluster.turns import RemoteTurns
 from hermes.services.events import EventBus
+from hermes.services.keep_running import Run
 from hermes.services.people.pairing import Pairings
 from hermes.services.turns.lanes import Lanes
 from hermes.store.cluster.notifications import Kind
@@ -26,8 +27,6 @@ log = logging.getLogger(__name__)
 
 PAIRINGS_SECONDS = 5.0
 """How often pairings are read that no notification told of."""
-
-Run = Callable[[], Coroutine[Any, Any, None]]
 
 
 class ClusterServices:
