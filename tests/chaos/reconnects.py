@@ -21,7 +21,8 @@ from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import Cursor, InboundEvent
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.platforms.telegram import MANIFEST
-from hermes.services.adapters.supervisor import Link, Supervisor, SupervisorTiming
+from hermes.services.adapters.account import Link
+from hermes.services.adapters.supervisor import Supervisor, SupervisorTiming
 from hermes.services.clock import SystemClock
 from hermes.store.open import open_database
 from tests.chaos.world import until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from hermes.services.adapters.supervisor import Link
+from hermes.services.adapters.account import Link
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
 from hermes.store.outbox import OutboxRow, OutboxState

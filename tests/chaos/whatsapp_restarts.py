@@ -15,7 +15,8 @@ from hermes.core.keys import AccountKey
 from hermes.core.messages import Cursor, InboundEvent
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.whatsapp import MANIFEST
-from hermes.services.adapters.supervisor import Link, Supervisor, SupervisorTiming
+from hermes.services.adapters.account import Link
+from hermes.services.adapters.supervisor import Supervisor, SupervisorTiming
 from hermes.services.clock import SystemClock
 from tests.chaos.reconnects import Grown, steady, supervising
 from tests.chaos.world import until

@@ -13,7 +13,8 @@ from hermes.core.keys import AccountKey
 from hermes.core.messages import Cursor, InboundEvent, InboundMessage
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.qq import MANIFEST
-from hermes.services.adapters.supervisor import Link, Supervisor
+from hermes.services.adapters.account import Link
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.store import people
 from hermes.store.db import Database
 from hermes.store.open import open_database

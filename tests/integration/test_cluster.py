@@ -15,7 +15,7 @@ from hermes.core.keys import ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import PersonRole
-from hermes.services.adapters.supervisor import Link
+from hermes.services.adapters.account import Link
 from hermes.services.gateway import Gateway
 from hermes.services.outbound import delivery
 from hermes.store import outbox

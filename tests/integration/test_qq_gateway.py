@@ -24,7 +24,7 @@ from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig
 from hermes.platforms.qq.connection import MAX_WAITING, connected
 from hermes.platforms.qq.session import ALL_INTENTS, FEWER_INTENTS
-from hermes.services.adapters.supervisor import Link
+from hermes.services.adapters.account import Link
 from tests.contract.adapters.conftest import Inbox, saying
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.qq import FakeQQ

@@ -16,7 +16,7 @@ from hermes.core.errors import PlatformError, StoreIsDownError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.ports import Describes
 from hermes.hosting import banner
-from hermes.services.adapters.supervisor import Link
+from hermes.services.adapters.account import Link
 from hermes.services.gateway import Gateway
 
 log = logging.getLogger(__name__)

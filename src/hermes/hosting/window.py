@@ -10,7 +10,7 @@ from hermes.core.durations import format_time
 from hermes.core.keys import LOCAL
 from hermes.core.text import one_line
 from hermes.hosting import startup_report
-from hermes.services.adapters.supervisor import Link
+from hermes.services.adapters.account import Link
 from hermes.services.gateway import Gateway
 from hermes.services.news import AccountChanged, Event, ModelFetched, StrangerKnocked
 

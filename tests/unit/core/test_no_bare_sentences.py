@@ -24,6 +24,7 @@ FOR_OPERATORS = {
     "adapters/qr.py",
     "adapters/registry.py",
     "socks.py",
+    "adapters/account.py",
     "adapters/supervisor.py",
     "keep_running.py",
 }

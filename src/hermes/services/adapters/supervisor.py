@@ -7,9 +7,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
-from datetime import datetime, time
-from enum import StrEnum
 from typing import Any, Protocol
 
 import aiohttp
@@ -25,19 +22,18 @@ from hermes.core.errors import (
     StoreIsDownError,
     UnreachableError,
 )
-from hermes.core.keys import MAIN, AccountKey, Target
-from hermes.core.manifest import AccountResource, AdapterParts, Manifest
+from hermes.core.keys import AccountKey, Target
+from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
+from hermes.services.adapters.account import Link, SupervisedAccount, same_settings
 from hermes.services.adapters.registry import import_adapter, missing_package
+from hermes.services.adapters.traffic import Traffic
 from hermes.services.http import ProxyRules, make_session
-from hermes.services.time_zone import zone_of
-from hermes.store import inbox, outbox, people
-from hermes.store.db import Database, Tx
+from hermes.store import people
+from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
-
-UNKNOWN_SILENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +48,6 @@ class SupervisorTiming:
     watch_seconds: float = 1.0
 
 
-class Link(StrEnum):
-    """The state of an account, as a person reads it."""
-
-    CONNECTING = "connecting"
-    CONNECTED = "connected"
-    UNREACHABLE = "unreachable"
-    SILENT = "silent"
-    CONFLICT = "conflict"
-    SIGNED_OUT = "signed out"
-    BROKEN = "broken"
-    PAUSED = "paused"
-    INCOMPLETE = "not configured"
-    ELSEWHERE = "elsewhere"  # another node has it; this one stands by
-
-
 class AccountDuties(Protocol):
     """Which accounts this node has: see ``services.cluster.duties``. A gateway alone has them all."""
 
@@ -74,45 +55,6 @@ class AccountDuties(Protocol):
     def holder(self, key: str) -> str: ...
     async def hold(self, key: str) -> None: ...
     async def release(self, key: str) -> None: ...
-
-
-@dataclass(slots=True)
-class _SupervisedAccount:
-    """One account and how it does. Touched only on the event loop."""
-
-    key: AccountKey
-    manifest: Manifest
-    config: AccountConfig
-    rules: ProxyRules
-    state: Link = Link.CONNECTING
-    since: float = 0.0
-    reason: str = ""
-    cure: str = ""  # of being signed out, where the platform knows a better one than to sign in again
-    last_frame: float | None = None
-    sends_are_refused: bool = False  # what comes in says nothing about that
-    capabilities: Capabilities | None = None
-    adapter: Adapter | None = None
-    standby: Adapter | None = None  # of an account elsewhere: fetches files, and neither receives nor sends
-    task: asyncio.Task[None] | None = None
-    running: asyncio.Task[None] | None = None
-    http: aiohttp.ClientSession | None = None
-    kept: AccountResource = field(default_factory=AccountResource)
-    failures: int = 0
-    started_at: float = 0.0
-    short_runs: int = 0
-    reconnects: int = 0
-    frames_this_run: int = 0
-
-
-@dataclass(slots=True)
-class _Traffic:
-    """Count what an account received and sent: today, and since the start."""
-
-    day: str = ""
-    arrived: int = 0
-    delivered: int = 0
-    arrived_in_all: int = 0
-    delivered_in_all: int = 0
 
 
 class Supervisor:
@@ -147,10 +89,8 @@ class Supervisor:
         self._on_change = on_change
         self._duties = duties
         self._check = check
-        self._accounts: dict[AccountKey, _SupervisedAccount] = {}
-        self._traffic: dict[AccountKey, _Traffic] = {}
-        self._started_at = clock.now()
-        self._earlier: dict[AccountKey, _Traffic] | None = None  # of the day on which this process began
+        self._accounts: dict[AccountKey, SupervisedAccount] = {}
+        self._traffic = Traffic(db, config, clock)
         self._closing: set[asyncio.Future[None]] = set()  # sessions that were cut
         self._resumed: set[AccountKey] = set()  # by hand, while the others are held back
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
@@ -189,17 +129,13 @@ class Supervisor:
 
     def arrived(self, key: AccountKey, count: int) -> None:
         if key in self._accounts:
-            traffic = self._traffic_of(key)
-            traffic.arrived += count
-            traffic.arrived_in_all += count
+            self._traffic.arrived(key, count)
 
     def delivered(self, target: Target) -> None:
         key = AccountKey(target.platform, target.account)
         account = self._accounts.get(key)
         if account is not None:
-            traffic = self._traffic_of(key)
-            traffic.delivered += 1
-            traffic.delivered_in_all += 1
+            self._traffic.delivered(key)
             if account.sends_are_refused:
                 account.sends_are_refused = False
                 self._change(account, Link.CONNECTED, "")
@@ -246,50 +182,23 @@ class Supervisor:
     def status(self) -> list[dict[str, Any]]:
         return [self._status_of(account) for account in self._accounts.values()]
 
-    def _status_of(self, account: _SupervisedAccount) -> dict[str, Any]:
-        traffic = self._traffic_of(account.key)
-        earlier = (self._earlier or {}).get(account.key, _Traffic())
-        if earlier.day != traffic.day:
-            earlier = _Traffic()
+    def _status_of(self, account: SupervisedAccount) -> dict[str, Any]:
         age = None if account.last_frame is None else max(0.0, self._clock.monotonic() - account.last_frame)
         return {
             "account": str(account.key),
             "state": account.state.value,
             "since": account.since,
             "last_frame_age": age,
-            "quiet_after": self._silence_of(account),
-            "in_today": earlier.arrived + traffic.arrived,
-            "out_today": earlier.delivered + traffic.delivered,
-            "in_total": traffic.arrived_in_all,
-            "out_total": traffic.delivered_in_all,
+            "quiet_after": account.silence_seconds,
+            **self._traffic.to_dict(account.key),
             "reconnects": account.reconnects,
-            "note": account.reason or _routine(account),
-            "cure": _cure(account),
+            "note": account.note(),
+            "cure": account.how_to_fix(),
         }
-
-    def _silence_of(self, account: _SupervisedAccount) -> float:
-        """Seconds without a frame that are allowed; a platform may change them any time."""
-        return account.adapter.capabilities.silence_seconds if account.adapter else UNKNOWN_SILENCE_SECONDS
 
     async def recall_today(self) -> None:
         """Count today's traffic from before this process, once, when status is asked for."""
-        if self._earlier is None:
-            now = self._now()
-            midnight = datetime.combine(now.date(), time.min, now.tzinfo).timestamp()
-            found = await self._db.read(_traffic_between, since=midnight, before=self._started_at)
-            for traffic in found.values():
-                traffic.day = now.date().isoformat()
-            self._earlier = found
-
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock.now(), zone_of(self._config().timezone))
-
-    def _traffic_of(self, key: AccountKey) -> _Traffic:
-        traffic = self._traffic.setdefault(key, _Traffic())
-        today = self._now().date().isoformat()
-        if traffic.day != today:
-            traffic.day, traffic.arrived, traffic.delivered = today, 0, 0
-        return traffic
+        await self._traffic.recall_today()
 
     # Starting and stopping
 
@@ -299,8 +208,8 @@ class Supervisor:
         for key in [key for key in self._accounts if key not in wanted]:
             self._stop(self._accounts.pop(key))
         for key, (manifest, config) in wanted.items():
-            known = self._accounts.get(key)
-            if known is not None and _same(known.config, config) and known.rules == self._rules(manifest, config):
+            known, rules = self._accounts.get(key), self._rules(manifest, config)
+            if known is not None and same_settings(known.config, config) and known.rules == rules:
                 known.config = config
                 continue
             if known is not None:
@@ -321,8 +230,8 @@ class Supervisor:
     def _rules(self, manifest: Manifest, config: AccountConfig) -> ProxyRules:
         return ProxyRules() if manifest.always_on else ProxyRules.of(self._config().proxies, config.proxy)
 
-    def _start(self, key: AccountKey, manifest: Manifest, config: AccountConfig) -> _SupervisedAccount:
-        account = _SupervisedAccount(key, manifest, config, self._rules(manifest, config), since=self._clock.now())
+    def _start(self, key: AccountKey, manifest: Manifest, config: AccountConfig) -> SupervisedAccount:
+        account = SupervisedAccount(key, manifest, config, self._rules(manifest, config), since=self._clock.now())
         if config.missing:
             self._change(account, Link.INCOMPLETE, f"missing: {', '.join(config.missing)}")
         elif self._paused_because and not manifest.always_on and key not in self._resumed:
@@ -331,14 +240,14 @@ class Supervisor:
             account.task = asyncio.create_task(self._keep_up(account), name=f"account {key}")
         return account
 
-    def _is_shared(self, account: _SupervisedAccount) -> bool:
+    def _is_shared(self, account: SupervisedAccount) -> bool:
         """Whether one node of several has this account. Each node has its own terminal."""
         return self._duties is not None and not account.manifest.always_on
 
-    def _may_run(self, account: _SupervisedAccount) -> bool:
-        return self._duties is None or account.manifest.always_on or self._duties.is_held(_duty_of(account.key))
+    def _may_run(self, account: SupervisedAccount) -> bool:
+        return self._duties is None or account.manifest.always_on or self._duties.is_held(account.duty)
 
-    def _stop(self, account: _SupervisedAccount) -> None:
+    def _stop(self, account: SupervisedAccount) -> None:
         account.adapter = None
         if account.task is not None:
             account.task.cancel()
@@ -381,7 +290,7 @@ class Supervisor:
 
     # Keeping one account up
 
-    async def _keep_up(self, account: _SupervisedAccount) -> None:
+    async def _keep_up(self, account: SupervisedAccount) -> None:
         """Run the adapter again and again until cancelled. What is kept outlives the adapter's restarts."""
         try:
             check = self._check if self._is_shared(account) else None
@@ -395,9 +304,9 @@ class Supervisor:
             if self._duties is not None and account.key not in self._accounts and self._is_shared(account):
                 # Not configured here any more: another node may have it.
                 with suppress(StoreIsDownError):
-                    await self._duties.release(_duty_of(account.key))
+                    await self._duties.release(account.duty)
 
-    async def _run_in_session(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
+    async def _run_in_session(self, account: SupervisedAccount, http: aiohttp.ClientSession) -> None:
         """Run the adapter until the session is cut. A broken poll never cuts a send in flight: both outlive it."""
         while not self._is_stopping:
             if not self._may_run(account):
@@ -413,11 +322,11 @@ class Supervisor:
         # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
         await asyncio.Event().wait()
 
-    async def _stand_by(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
+    async def _stand_by(self, account: SupervisedAccount, http: aiohttp.ClientSession) -> None:
         """Wait until this node has the account. Say who has it meanwhile, and know what its platform can do."""
         duties = self._duties
         assert duties is not None  # noqa: S101 - asked for in a cluster only
-        duty = _duty_of(account.key)
+        duty = account.duty
         taking = asyncio.ensure_future(duties.hold(duty))
         try:
             while not taking.done():
@@ -436,7 +345,7 @@ class Supervisor:
         if account.state is Link.ELSEWHERE:
             self._change(account, Link.CONNECTING, "")
 
-    async def _run_once(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> float | None:
+    async def _run_once(self, account: SupervisedAccount, http: aiohttp.ClientSession) -> float | None:
         """Run an adapter until it ends. Return the pause before the next run, or None."""
         account.frames_this_run = 0
         account.sends_are_refused = False
@@ -470,7 +379,7 @@ class Supervisor:
             log.exception("Adapter broke", extra={"platform": account.key.platform, "account": account.key.account})
             return self._broke(account, Link.BROKEN, f"the adapter failed: {error}", self._backoff(account))
 
-    async def _run_adapter(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
+    async def _run_adapter(self, account: SupervisedAccount, http: aiohttp.ClientSession) -> None:
         adapter = await self._build(account, http)
         account.adapter, account.capabilities = adapter, adapter.capabilities
         assert self._emit_for is not None  # noqa: S101 - connect() comes first
@@ -482,7 +391,7 @@ class Supervisor:
             running.cancel()
             await asyncio.wait({running}, timeout=5)
 
-    async def _build(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> Adapter:
+    async def _build(self, account: SupervisedAccount, http: aiohttp.ClientSession) -> Adapter:
         values = {**account.config.values, **self._extras.get(account.key.platform, {})}
         cursor = await self._db.read(people.cursor, account.key.platform, account.key.account)
         parts = AdapterParts(
@@ -505,7 +414,7 @@ class Supervisor:
         except ImportError as error:
             raise ConfigError(missing_package(account.manifest, error)) from error
 
-    async def _watch(self, account: _SupervisedAccount, running: asyncio.Task[None]) -> None:
+    async def _watch(self, account: SupervisedAccount, running: asyncio.Task[None]) -> None:
         """Wait for the adapter to end; end it when no frame came for too long."""
         started = self._clock.monotonic()
         while True:
@@ -515,10 +424,10 @@ class Supervisor:
                 return None if self._is_stopping or running.cancelled() else running.result()
             heard = account.last_frame if account.frames_this_run else started
             silent = self._clock.monotonic() - (heard or started)
-            if silent > self._silence_of(account):
+            if silent > account.silence_seconds:
                 raise _SilentError(f"no frame for {silent:.0f} s")
 
-    def _alive(self, account: _SupervisedAccount) -> None:
+    def _alive(self, account: SupervisedAccount) -> None:
         account.last_frame = self._clock.monotonic()
         account.frames_this_run += 1
         if account.state is not Link.CONNECTED and not account.sends_are_refused:
@@ -537,12 +446,12 @@ class Supervisor:
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"account": account, "reason": str(error)})
 
-    def _broke(self, account: _SupervisedAccount, state: Link, reason: str, pause: float) -> float:
+    def _broke(self, account: SupervisedAccount, state: Link, reason: str, pause: float) -> float:
         account.failures += 1
         self._change(account, state, reason, reconnect_in=pause)
         return pause
 
-    def _change(self, account: _SupervisedAccount, state: Link, reason: str, reconnect_in: float | None = None) -> None:
+    def _change(self, account: SupervisedAccount, state: Link, reason: str, reconnect_in: float | None = None) -> None:
         """Log and publish a change of state, once."""
         was, account.state = account.state, state
         is_news = was is not state
@@ -552,7 +461,7 @@ class Supervisor:
         account.since = self._clock.now()
         about = {"platform": account.key.platform, "account": account.key.account}
         if state is Link.SIGNED_OUT and account.cure:
-            about["cure"] = _cure(account)
+            about["cure"] = account.how_to_fix()
         if state is Link.CONNECTED:
             log.info("Connected", extra=about)
         elif reconnect_in is not None:
@@ -560,10 +469,10 @@ class Supervisor:
         else:
             log.warning("Not connected", extra={**about, "state": state.value, "reason": reason})
         if state is Link.SIGNED_OUT:
-            self._on_signed_out(account.key, f"{reason} → {_cure(account)}" if account.cure else reason)
+            self._on_signed_out(account.key, f"{reason} → {account.how_to_fix()}" if account.cure else reason)
         self._on_change(account.key, state)
 
-    def _backoff(self, account: _SupervisedAccount) -> float:
+    def _backoff(self, account: SupervisedAccount) -> float:
         steps = self._pace.backoff_seconds
         has_held = self._clock.monotonic() - account.started_at >= self._pace.steady_seconds
         account.short_runs = 0 if has_held and account.frames_this_run else account.short_runs + 1
@@ -571,60 +480,5 @@ class Supervisor:
         return step * random.uniform(0.75, 1.25)
 
 
-def _duty_of(key: AccountKey) -> str:
-    return f"account:{key}"
-
-
-def _traffic_between(tx: Tx, *, since: float, before: float) -> dict[AccountKey, _Traffic]:
-    found: dict[AccountKey, _Traffic] = {}
-    for (platform, account), count in inbox.arrived_counts(tx, since=since, before=before).items():
-        found.setdefault(AccountKey(platform, account), _Traffic()).arrived += count
-    for text, count in outbox.sent_counts(tx, since=since, before=before).items():
-        with suppress(ValueError):  # a damaged row
-            target = Target.parse(text)
-            found.setdefault(AccountKey(target.platform, target.account), _Traffic()).delivered += count
-    return found
-
-
 class _SilentError(UnreachableError):
     """No frame came for too long; the connection may look open."""
-
-
-def _same(old: AccountConfig, new: AccountConfig) -> bool:
-    """Compare what an adapter is built from: access rules change without a restart."""
-    return (old.values, old.proxy, old.missing, old.enabled) == (new.values, new.proxy, new.missing, new.enabled)
-
-
-def _routine(account: _SupervisedAccount) -> str:
-    """Explain reconnects that the platform demands: they look like trouble in a log."""
-    is_routine = account.capabilities is not None and account.capabilities.ends_connections
-    if not is_routine or account.state is not Link.CONNECTED or not account.reconnects:
-        return ""
-    times = "once" if account.reconnects == 1 else f"{account.reconnects} times"
-    return f"resumed {times}, as {account.manifest.title} makes everyone do"
-
-
-def _cure(account: _SupervisedAccount) -> str:
-    match account.state:
-        case Link.SIGNED_OUT if account.cure:
-            return f"{account.cure}; then hermes gateway restart"
-        case Link.SIGNED_OUT if account.manifest.sign_in is not None:
-            return _sign_in(account)
-        case Link.SIGNED_OUT:
-            names = " and ".join(setting.env for setting in account.manifest.settings if setting.required)
-            return f"check {names} in ~/.hermes/.env ({account.key}); it is read again at once"
-        case Link.CONFLICT:
-            return account.cure or "stop the other program that uses this account"
-        case Link.INCOMPLETE if account.config.missing and account.manifest.sign_in is not None:
-            return _sign_in(account)
-        case Link.INCOMPLETE:
-            _, is_told, how = account.reason.partition("Install it: ")
-            return " ".join(how.split()) if is_told else f"hermes config explain platforms.{account.key.platform}"
-        case _:
-            return ""
-
-
-def _sign_in(account: _SupervisedAccount) -> str:
-    """The login command of this account."""
-    which = "" if account.key.account == MAIN else f" --account {account.key.account}"
-    return f"hermes {account.key.platform} login{which}"

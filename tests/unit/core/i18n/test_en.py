@@ -16,7 +16,7 @@ from hermes.core.i18n.catalogue import CATALOGUE, CHINESE, ENGLISH, LocalizedTex
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.roles import PersonRole
-from hermes.services.adapters.supervisor import Link
+from hermes.services.adapters.account import Link
 from hermes.services.commands.base import collect
 from hermes.services.turns import StopReason
 

@@ -22,7 +22,8 @@ from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
 from hermes.hosting.status import troubles
-from hermes.services.adapters.supervisor import Link, Supervisor
+from hermes.services.adapters.account import Link
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.clock import SystemClock
 from hermes.services.cluster.duties import Duties
 from hermes.store.open import open_database
