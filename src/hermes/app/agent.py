@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hermes.agent.board import BoardAccess
@@ -42,7 +42,8 @@ from hermes.services.turns.compression import Compression
 from hermes.services.turns.lanes import Lanes
 
 if TYPE_CHECKING:
-    from hermes.app.lazy import LazyServices
+    from hermes.agent.kanban import Board
+    from hermes.services.cron.for_tools import ToolJobs
 
 
 class AgentServices:
@@ -125,7 +126,7 @@ class AgentServices:
 
         return skill_texts(self.skills, names)
 
-    def parts(self, lazy: LazyServices) -> Parts:
+    def parts(self, jobs: Callable[[], ToolJobs], board: Callable[[], Board]) -> Parts:
         """Return what tools ask for by class."""
         context, outbound = self._context, self._outbound
         db, clock, config, watch = context.db, context.clock, context.config, context.watch
@@ -151,6 +152,6 @@ class AgentServices:
             outbound.supervisor,
             outbound.presenter,
             Background(db, self.requests, self.lanes),
-            Scheduling(lambda: lazy.jobs),
-            BoardAccess(lambda: lazy.board),
+            Scheduling(jobs),
+            BoardAccess(board),
         )

@@ -49,9 +49,9 @@ class Wiring:
 
     def _connect(self) -> None:
         """Connect services that need each other: no order of making gives each of them the other."""
-        startup = self._context.startup
+        startup, lazy = self._context.startup, self.lazy
         startup.troubles.tell_through(self._outbound.alerts)
-        startup.tool_factory.parts = self._agent.parts(self.lazy)
+        startup.tool_factory.parts = self._agent.parts(lambda: lazy.jobs, lambda: lazy.board)
         startup.on_config = self._config_changed
         self._outbound.supervisor.connect(self._inbound.intake.emit_for, self._connected)
 
