@@ -36,7 +36,7 @@ from hermes.servers.api.context import ApiParts
 from hermes.servers.api.port import ApiPort
 from hermes.servers.webhooks.port import WebhookPort
 from hermes.services.clock import clock_from
-from hermes.services.events import TurnEnded, TurnEvent
+from hermes.services.events import TurnEnded
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
 from hermes.services.requests.background import origin_of
@@ -67,7 +67,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         stack.callback(asyncio.get_running_loop().call_later(DOORS_SECONDS, gateway.begin).cancel)
         http = await _listen(gateway, options, stack)
         options.heartbeat.describe = lambda: _describe(gateway)
-        stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
+        stack.enter_context(gateway.bus.watch_ends(lambda event: _count(event, gateway, options)))
         await stack.enter_async_context(loop_lag.sampling(os.environ))
         await startup_report.adapters_settled(gateway)
         await gateway.toolbox.ready()  # the first answer is as quick as the second
@@ -235,13 +235,12 @@ def _describe(gateway: Gateway) -> tuple[str, int]:
     return (f"turn {running[0][1]}" if running else "", len(running))
 
 
-def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
-    if isinstance(event, TurnEnded):
-        options.heartbeat.settle()
-        if event.state == TurnState.DONE:
-            gateway.models.answered()
-        elif event.result.error_kind:
-            gateway.models.failed(event.result.error_kind)
+def _count(event: TurnEnded, gateway: Gateway, options: WorkerOptions) -> None:
+    options.heartbeat.settle()
+    if event.state == TurnState.DONE:
+        gateway.models.answered()
+    elif event.result.error_kind:
+        gateway.models.failed(event.result.error_kind)
 
 
 async def say_goodbye(gateway: Gateway) -> None:

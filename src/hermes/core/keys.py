@@ -11,9 +11,9 @@ from hermes.core.dataclasses import dataclass
 
 MAIN = "main"
 LOCAL = "local"
+"""The platform of whoever sits at this machine, who is the owner."""
 KEPT_PARSED = 1024
 """Parsed keys and targets that are remembered. Most requests of the API bring a key that is never seen again."""
-"""The platform of whoever sits at this machine, who is the owner."""
 
 
 class ChatKind(StrEnum):

@@ -109,6 +109,7 @@ TurnEvent = (
 Watcher = Callable[[TurnEvent], None]
 ReasoningWatcher = Callable[[ReasoningArrived], None]
 ModelWatcher = Callable[[ModelCalled], None]
+EndWatcher = Callable[[TurnEnded], None]
 
 
 class EventBus:
@@ -116,6 +117,7 @@ class EventBus:
 
     def __init__(self) -> None:
         self._everywhere: list[Watcher] = []
+        self._of_ends: list[EndWatcher] = []
         self._of_relayed: list[Watcher] = []
         self._by_lane: dict[str, list[Watcher]] = {}
         self._of_reasoning: dict[str, list[ReasoningWatcher]] = {}
@@ -126,6 +128,18 @@ class EventBus:
     def publish(self, event: TurnEvent) -> None:
         for watcher in (*self._everywhere, *self._by_lane.get(event.lane, ())):
             watcher(event)
+        if isinstance(event, TurnEnded):
+            for watcher_of_ends in self._of_ends:
+                watcher_of_ends(event)
+
+    @contextmanager
+    def watch_ends(self, watcher: EndWatcher) -> Iterator[None]:
+        """Call ``watcher`` at the end of every turn here. Most services need no more, and words arrive often."""
+        self._of_ends.append(watcher)
+        try:
+            yield
+        finally:
+            self._of_ends.remove(watcher)
 
     def publish_model(self, call: ModelCalled) -> None:
         for watcher in self._of_models:

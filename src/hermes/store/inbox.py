@@ -29,6 +29,7 @@ class Incoming:
     """An event that was judged and is ready to be stored. ``keys`` are scoped already.
 
     ``role`` limits the turn that the event begins; '' stands for the role that its sender has when it is stored.
+    ``attempt`` is the fingerprint of a request that may be sent again.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Incoming:
     ready_at: float
     reason: str = ""
     role: str = ""
+    attempt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
     """Store one event. A command takes the number of the message before it."""
     # Most have one name, which nobody has seen: noting it says so at once.
     has_one_name = len(event.keys) == 1
-    if not has_one_name or not _remember(tx, event, now):
+    if event.keys and (not has_one_name or not _remember(tx, event, now)):
         # The events that any of these names was noted for.
         found = (tx.value("SELECT event_id FROM dedupe WHERE key = :key", key=key) for key in event.keys)
         seen = {str(event_id) for event_id in found if event_id is not None}
@@ -102,9 +104,9 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
     tx.run(
         """
         INSERT INTO inbox (id, lane, seq, platform, account, kind, sender_id, body, state, reason,
-                           received_at, ready_at, settled_at, role)
+                           received_at, ready_at, settled_at, attempt, role)
         VALUES (:id, :lane, :seq, :platform, :account, :kind, :sender_id, :body, :state, :reason,
-                :now, :ready_at, :settled_at, COALESCE(NULLIF(:role, ''), (
+                :now, :ready_at, :settled_at, :attempt, COALESCE(NULLIF(:role, ''), (
                     SELECT people.role FROM person_accounts JOIN people ON people.id = person_accounts.person_id
                     WHERE person_accounts.platform = :platform AND person_accounts.user_id = :sender_id), ''))
         ON CONFLICT (id) DO NOTHING
@@ -122,6 +124,7 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
         now=now,
         ready_at=event.ready_at,
         settled_at=now if event.state in (InboxState.REFUSED, InboxState.SET_ASIDE) else None,
+        attempt=event.attempt,
         role=event.role,
     )
     return _accepted(tx, event, turn, is_new=True)

@@ -276,7 +276,7 @@ def _name_of(head: bytes, body: Json, raw: bytes) -> str:
         ordered = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:  # nested more deeply than can be written
         ordered = raw
-    return f"retry:{_hash(head, ordered)}"
+    return _hash(head, ordered)
 
 
 def retry_count(request: web.Request) -> int:

@@ -57,11 +57,18 @@ class Histogram:
         self._sums: dict[LabelValues, float] = {}
 
     def add(self, labels: LabelValues, seconds: float) -> None:
-        if labels not in self._counts and len(self._counts) >= MAX_NAMES:
+        if labels not in self._counts:
+            labels = self._begin(labels)
+        self._counts[labels][bisect_left(BOUNDS, seconds)] += 1
+        self._sums[labels] += seconds
+
+    def _begin(self, labels: LabelValues) -> LabelValues:
+        """Return the labels under which these are counted: ``other`` when there are too many."""
+        if len(self._counts) >= MAX_NAMES:
             labels = tuple("other" for _ in labels)
-        counts = self._counts.setdefault(labels, [0] * (len(BOUNDS) + 1))
-        counts[bisect_left(BOUNDS, seconds)] += 1
-        self._sums[labels] = self._sums.get(labels, 0.0) + seconds
+        self._counts.setdefault(labels, [0] * (len(BOUNDS) + 1))
+        self._sums.setdefault(labels, 0.0)
+        return labels
 
     def samples(self, names: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
         """As Prometheus wants it: a suffix of the metric's name, labels, and a number."""
@@ -87,8 +94,9 @@ class Measures(logging.Handler):
         self.tokens: Counter[LabelValues] = Counter()
         self.failures: Counter[LabelValues] = Counter()
         self.troubles: Counter[LabelValues] = Counter()
+        self.ended: Counter[str] = Counter({state.value: 0 for state in TurnState})
         self._begun: dict[str, float] = {}
-        self._silent: dict[str, str] = {}
+        self._silent: set[str] = set()
         self._calls: dict[tuple[str, str], float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -101,11 +109,11 @@ class Measures(logging.Handler):
     def saw(self, event: TurnEvent) -> None:
         if isinstance(event, TextArrived):  # the most frequent by far
             if event.turn_id in self._silent:
-                self._spoke(event.turn_id)
+                self._spoke(event)
         elif isinstance(event, TurnStarted):
             if len(self._begun) < MAX_OPEN:
                 self._begun[event.turn_id] = time.monotonic()
-                self._silent[event.turn_id] = _platform(event.lane)
+                self._silent.add(event.turn_id)
         elif isinstance(event, ToolStarted):
             if len(self._calls) < MAX_OPEN:
                 self._calls[event.turn_id, event.call_id] = time.monotonic()
@@ -113,8 +121,6 @@ class Measures(logging.Handler):
             began = self._calls.pop((event.turn_id, event.call_id), None)
             if began is not None:
                 self.tools.add((event.name, event.outcome), time.monotonic() - began)
-        elif isinstance(event, TurnEnded):
-            self._ended(event)
 
     def saw_model(self, call: ModelCalled) -> None:
         self.models.add((call.model, call.outcome), call.seconds)
@@ -122,14 +128,14 @@ class Measures(logging.Handler):
             self.tokens[call.model, "prompt"] += call.prompt_tokens
             self.tokens[call.model, "completion"] += call.completion_tokens
 
-    def _spoke(self, turn_id: str) -> None:
-        platform, began = self._silent.pop(turn_id), self._begun.get(turn_id)
-        if began is not None:
-            self.first_words.add((platform,), time.monotonic() - began)
+    def _spoke(self, event: TextArrived) -> None:
+        self._silent.remove(event.turn_id)
+        self.first_words.add((_platform(event.lane),), time.monotonic() - self._begun[event.turn_id])
 
-    def _ended(self, event: TurnEnded) -> None:
+    def saw_end(self, event: TurnEnded) -> None:
+        self.ended[event.state] += 1
+        self._silent.discard(event.turn_id)
         began = self._begun.pop(event.turn_id, None)
-        self._silent.pop(event.turn_id, None)
         if began is not None:
             self.turns.add((_platform(event.lane), event.state), time.monotonic() - began)
         if event.state == "failed":
@@ -153,7 +159,6 @@ class Metrics:
     def __init__(self, parts: ApiParts) -> None:
         self._parts = parts
         self._started = time.time()
-        self._turns: Counter[str] = Counter({state.value: 0 for state in TurnState})
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self.open_requests = 0
         self._lag = 0.0
@@ -185,17 +190,13 @@ class Metrics:
         bus, root = self._parts.gateway.bus, logging.getLogger()
         root.addHandler(self._measures)
         try:
-            with bus.watch(self._saw), bus.watch_models(self._measures.saw_model):
+            measures = self._measures
+            with bus.watch(measures.saw), bus.watch_ends(measures.saw_end), bus.watch_models(measures.saw_model):
                 yield
         finally:
             root.removeHandler(self._measures)
             timer.cancel()
             await asyncio.wait([timer])
-
-    def _saw(self, event: TurnEvent) -> None:
-        self._measures.saw(event)
-        if isinstance(event, TurnEnded):
-            self._turns[event.state] += 1
 
     async def _watch_lag(self) -> None:
         while True:
@@ -253,7 +254,7 @@ class Metrics:
         return disk, family("hermes_store_up", "gauge", "1 when the store answers.", _alone(0))
 
     def _of_turns(self, running: int, waiting: Mapping[str, int]) -> Iterator[str]:
-        ended = [({"state": state}, count) for state, count in sorted(self._turns.items())]
+        ended = [({"state": state}, count) for state, count in sorted(self._measures.ended.items())]
         yield family("hermes_turns_total", "counter", "Turns that ended, by state.", ended)
         yield family("hermes_turns_running", "gauge", "Turns that run now.", _alone(running))
         depths = [({"queue": name}, waiting[name]) for name in sorted(waiting)]

@@ -23,7 +23,7 @@ from hermes.core.ports import Clock
 from hermes.core.requests import is_silent
 from hermes.core.text import one_line
 from hermes.services.cron.firing import PLATFORM, deliver_to, fire_due, follow_clock, zone_of_job
-from hermes.services.events import EventBus, TurnEnded, TurnEvent
+from hermes.services.events import EventBus, TurnEnded
 from hermes.services.outbound.alerts import home_targets
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.people.pairing import words_at_home
@@ -93,7 +93,7 @@ class CronTimer:
     async def run(self) -> None:
         self._is_running = True
         try:
-            with self._bus.watch(self._saw):
+            with self._bus.watch_ends(self._saw):
                 while True:
                     try:
                         await self._turn_of_timer()
@@ -123,8 +123,8 @@ class CronTimer:
     def changed(self) -> None:
         self._wakes.set()
 
-    def _saw(self, event: TurnEvent) -> None:
-        if isinstance(event, TurnEnded) and event.lane.startswith(_LANES):
+    def _saw(self, event: TurnEnded) -> None:
+        if event.lane.startswith(_LANES):
             self._has_ended = True
             self._wakes.set()
 

@@ -21,7 +21,7 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.roles import PersonRole, capped
-from hermes.services.events import EventBus, TurnEnded, TurnEvent
+from hermes.services.events import EventBus, TurnEnded
 from hermes.services.requests.requests import Requests, RequestState
 from hermes.services.requests.subtasks import PLATFORM, last_words
 from hermes.store.db import Database, Tx
@@ -83,7 +83,7 @@ class Dispatch:
 
     async def run(self) -> None:
         """Begin and settle runs until cancelled."""
-        with self._bus.watch(self._saw):
+        with self._bus.watch_ends(self._saw):
             while True:
                 self._news.clear()
                 try:
@@ -114,8 +114,8 @@ class Dispatch:
             return DispatchStatus(Activity.STUCK, running, ready, self._failure)
         return DispatchStatus(Activity.WORKING if running else Activity.IDLE, running, ready)
 
-    def _saw(self, event: TurnEvent) -> None:
-        if isinstance(event, TurnEnded) and f":{PLATFORM}:" in event.lane:
+    def _saw(self, event: TurnEnded) -> None:
+        if f":{PLATFORM}:" in event.lane:
             self.wake()
 
     async def _look(self) -> float:

@@ -21,7 +21,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Button, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.roles import OwnerBy, PersonRole
-from hermes.services.events import EventBus, TurnEnded, TurnEvent
+from hermes.services.events import EventBus, TurnEnded
 from hermes.services.inbound.owner_settings import apply_settings
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
@@ -66,7 +66,7 @@ class Owners:
     async def run(self) -> None:
         """Apply the settings to everybody, and ask the only listed person after the first turn, until cancelled."""
         applied: tuple[str, ...] | None = None
-        with self._bus.watch(self._saw):
+        with self._bus.watch_ends(self._saw):
             while True:
                 if (owners := self._config().owners) != applied:
                     await self._db.write(_apply_to_all, owners)
@@ -80,8 +80,8 @@ class Owners:
             self._judged = config, config.only_user()
         return self._judged[1]
 
-    def _saw(self, event: TurnEvent) -> None:
-        if not isinstance(event, TurnEnded) or self._ended.full():
+    def _saw(self, event: TurnEnded) -> None:
+        if self._ended.full():
             return
         candidate = self._candidate()
         if candidate is None or candidate == self._settled:

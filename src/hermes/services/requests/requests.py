@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 
@@ -229,10 +229,7 @@ class Requests:
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(handle.saw, handle.lane, event_id=handle.event_id):
-            keys = [key] if key else []
-            if attempt:
-                keys.append(f"{attempt}:{handle.event_id}")
-            handle.is_new = await self._accept(request, handle, keys, role, at_most)
+            handle.is_new = await self._accept(request, handle, key, attempt, role, at_most)
             try:
                 yield handle
             finally:
@@ -266,7 +263,8 @@ class Requests:
         self,
         request: AgentRequest,
         handle: RequestHandle,
-        keys: Sequence[str],
+        key: str,
+        attempt: str,
         role: PersonRole | None,
         at_most: PersonRole | None,
     ) -> bool:
@@ -280,7 +278,7 @@ class Requests:
             body, found = _encoded(request, self._redact)
         incoming = Incoming(
             id=handle.event_id,
-            keys=tuple(f"{platform}/{storable(key)}" for key in keys),
+            keys=(f"{platform}/{storable(key)}",) if key else (),
             lane=handle.lane,
             platform=platform,
             account="main",
@@ -290,6 +288,7 @@ class Requests:
             state=InboxState.QUEUED,
             ready_at=self._clock.now(),
             role=at_most.value if at_most is not None else "",
+            attempt=attempt,
         )
         is_new, begun = await self._db.claim(
             _accept, incoming, found, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back
@@ -305,7 +304,7 @@ class Requests:
 
     async def attempts_of(self, attempt: str, *, since: float) -> list[str]:
         """The events that were asked for with this fingerprint since then, the newest first."""
-        return await self._db.read(idempotency.attempts_of, f"{PLATFORM}/{attempt}:", since=since)
+        return await self._db.read(idempotency.attempts_of, attempt, since=since)
 
     @asynccontextmanager
     async def join(self, event_id: str) -> AsyncIterator[tuple[RequestHandle, RequestState] | None]:

@@ -47,19 +47,14 @@ def keep(tx: Tx, kept: StoredAnswer) -> None:
     )
 
 
-def attempts_of(tx: Tx, prefix: str, *, since: float, limit: int = 5) -> list[str]:
-    """The events whose dedupe key is ``prefix`` and their id, seen since then, the newest first.
-
-    Ids of events begin with "ev". The bounds end in letters, since some collations of PostgreSQL skip punctuation.
-    """
+def attempts_of(tx: Tx, attempt: str, *, since: float, limit: int = 5) -> list[str]:
+    """Return the events that were asked for with this fingerprint since then, the newest first."""
     return tx.all(
         """
-        SELECT event_id FROM dedupe WHERE key >= :first AND key < :last AND seen_at >= :since
-        ORDER BY seen_at DESC LIMIT :limit
+        SELECT id FROM inbox WHERE received_at >= :since AND attempt = :attempt ORDER BY received_at DESC LIMIT :limit
         """,
         str,
-        first=f"{prefix}ev",
-        last=f"{prefix}ew",
+        attempt=attempt,
         since=since,
         limit=limit,
     )

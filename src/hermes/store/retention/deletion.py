@@ -145,7 +145,11 @@ def _blank_events(tx: Tx, events: Sequence[tuple[str, str, str]], traces: Traces
         if platform == "local":
             _note_local(body, traces)
         _note_pictures(tx, [body], now=now)
-        tx.run("UPDATE inbox SET body = :blank, reason = '' WHERE id = :id", blank=without_words(body), id=event_id)
+        tx.run(
+            "UPDATE inbox SET body = :blank, reason = '', attempt = '' WHERE id = :id",
+            blank=without_words(body),
+            id=event_id,
+        )
 
 
 def _blank_deliveries(tx: Tx, where: str, name: str, traces: Traces) -> None:

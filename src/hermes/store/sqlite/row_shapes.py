@@ -71,6 +71,7 @@ CHECKS: Mapping[str, Check] = {
     "inbox.kind": _matches(r"[a-z_]{1,40}"),
     "inbox.turn_id": _matches(rf"(t_{_ID})?"),
     "inbox.role": _one_of("", *PersonRole),
+    "inbox.attempt": _matches(r"([0-9a-f]{64})?"),
     "dedupe.event_id": _matches(rf"ev_{_ID}"),
     "dedupe.key": _matches(r"[^\x00-\x1f]+/[^\x00-\x1f]+"),
     "lanes.key": _matches(_LANE),
