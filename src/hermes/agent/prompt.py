@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
+from functools import lru_cache
 
 from hermes.agent.compression import summary_message
 from hermes.core.bounded import BoundedDict
@@ -156,7 +157,12 @@ _HARMLESS = str.maketrans({'"': "'", "<": "‹", ">": "›", "`": "'", "\\": "/"
 
 def day(now: datetime) -> str:
     """Return the date and no more: a request made an hour later begins with the same bytes."""
-    return f"Today is {now:%A}, {now:%Y-%m-%d} ({now.tzname() or 'UTC'})."
+    return _day(now.date(), now.tzname() or "UTC")
+
+
+@lru_cache(maxsize=4)  # formatting a date costs more than all the rest of a short prompt
+def _day(today: date, zone: str) -> str:
+    return f"Today is {today:%A}, {today:%Y-%m-%d} ({zone})."
 
 
 def _prompt_of_request(request: AgentRequest) -> Prompt:

@@ -41,7 +41,7 @@ def _make(cls: type[Any], *, frozen: bool, eq: bool, kw_only: bool) -> type[Any]
     fields = dataclasses.fields(made)
     if kw_only:
         setattr(made, "__match_args__", ())  # noqa: B010 - the type checker takes it for a constant
-    methods: dict[str, Any] = {"__init__": _init(made, fields, kw_only=kw_only), "__repr__": _repr}
+    methods: dict[str, Any] = {"__init__": _init(made, fields, frozen=frozen, kw_only=kw_only), "__repr__": _repr}
     if eq:
         methods["__eq__"] = _eq(fields)
         methods["__hash__"] = _hash(fields) if frozen else None
@@ -55,7 +55,7 @@ def _make(cls: type[Any], *, frozen: bool, eq: bool, kw_only: bool) -> type[Any]
     return made
 
 
-def _init(made: type[Any], fields: Sequence[Field[Any]], *, kw_only: bool) -> FunctionType:
+def _init(made: type[Any], fields: Sequence[Field[Any]], *, frozen: bool, kw_only: bool) -> FunctionType:
     names = [field.name for field in fields]
     if unlike := [field.name for field in fields if field.kw_only or not field.init]:
         # The type checker takes us for the standard library's: what would differ must not pass.
@@ -64,17 +64,18 @@ def _init(made: type[Any], fields: Sequence[Field[Any]], *, kw_only: bool) -> Fu
     needed = [field.name for number, field in enumerate(fields) if field.default is MISSING and number not in anew]
     if not kw_only and names[: len(needed)] != needed:
         raise TypeError(f"{made.__qualname__}: what has a default stands behind what has none")
-    known = {
-        "_NEW": _NEW,
-        # The slots themselves, past the __setattr__ that refuses.
-        **{f"set{number}": getattr(made, name).__set__ for number, name in enumerate(names)},
-        **{f"make{number}": fields[number].default_factory for number in anew},
-    }
-    code = _init_code(len(fields), anew, kw_only=kw_only, has_more_to_do=hasattr(made, "__post_init__"))
+    known = {"_NEW": _NEW, **{f"make{number}": fields[number].default_factory for number in anew}}
+    if frozen:  # the slots themselves, past the __setattr__ that refuses
+        known |= {f"set{number}": getattr(made, name).__set__ for number, name in enumerate(names)}
+    code = _init_code(len(fields), anew, frozen=frozen, kw_only=kw_only, has_more_to_do=hasattr(made, "__post_init__"))
+    named = {f"a{number}": name for number, name in enumerate(names)}
     optional = [field for field in fields if field.name not in needed]
     defaults = [_NEW if field.default is MISSING else field.default for field in optional]
     init = FunctionType(
-        code.replace(co_varnames=("self", *names)), known, "__init__", () if kw_only else tuple(defaults)
+        code.replace(co_varnames=("self", *names), co_names=tuple(named.get(name, name) for name in code.co_names)),
+        known,
+        "__init__",
+        () if kw_only else tuple(defaults),
     )
     if kw_only:
         init.__kwdefaults__ = dict(zip((field.name for field in optional), defaults, strict=True))
@@ -83,12 +84,10 @@ def _init(made: type[Any], fields: Sequence[Field[Any]], *, kw_only: bool) -> Fu
 
 
 @cache
-def _init_code(count: int, anew: tuple[int, ...], *, kw_only: bool, has_more_to_do: bool) -> CodeType:
+def _init_code(count: int, anew: tuple[int, ...], *, frozen: bool, kw_only: bool, has_more_to_do: bool) -> CodeType:
     """Return an ``__init__`` for so many fields, whatever their names are: a few dozen of these serve all classes."""
-    lines = [
-        f"set{n}(self, make{n}() if a{n} is _NEW else a{n})" if n in anew else f"set{n}(self, a{n})"
-        for n in range(count)
-    ]
+    values = [f"make{n}() if a{n} is _NEW else a{n}" if n in anew else f"a{n}" for n in range(count)]
+    lines = [f"set{n}(self, {value})" if frozen else f"self.a{n} = {value}" for n, value in enumerate(values)]
     lines += ["self.__post_init__()"] if has_more_to_do else []
     made: dict[str, Any] = {}
     arguments = ", ".join(["self", *(["*"] if kw_only and count else []), *(f"a{n}" for n in range(count))])

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from aiohttp import web
 
@@ -46,6 +47,9 @@ from hermes.services.requests.requests import PLATFORM, RequestHandle, RequestSt
 from hermes.store import trace
 from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
+
+if TYPE_CHECKING:
+    from hermes.servers.api.direct.tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -130,14 +134,17 @@ class ChatRoutes:
         self._attempts = Attempts(parts.gateway.requests, parts.gateway.clock)
         self.calls = OpenRequests()
 
+    @cached_property
+    def _tasks(self) -> BackgroundTasks:
+        from hermes.servers.api.direct.tasks import BackgroundTasks  # with the first request: a start needs it not
+
+        return BackgroundTasks(self._gateway)
+
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
         read = await self._read_body(request, limits)
-        if self._takes_tasks:
-            from hermes.servers.api.direct import tasks  # with the first request: a start needs it not
-
-            if tasks.is_background_task(read):
-                return await tasks.BackgroundTasks(self._gateway).answer(request, read, limits)
+        if self._takes_tasks and self._tasks.is_task(read):
+            return await self._tasks.answer(request, read, limits)
         body = await self._files.put_in(request, read, "messages", limits)
         await note_left_out(request, self._gateway, body)
         default = "" if body.get("model") else self._gateway.models.model_for().label

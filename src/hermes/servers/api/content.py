@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 
 from hermes.config import ApiConfig
@@ -40,7 +41,12 @@ INPUT_LIMITS = InputLimits()
 
 def limits_of(api: ApiConfig) -> InputLimits:
     """As the owner has set them."""
-    return InputLimits(body_bytes=api.max_request_bytes, parts=api.max_content_parts, text=api.max_text_bytes)
+    return _limits(api.max_request_bytes, api.max_content_parts, api.max_text_bytes)
+
+
+@lru_cache(maxsize=4)  # every request asks
+def _limits(body_bytes: int, parts: int, text: int) -> InputLimits:
+    return InputLimits(body_bytes=body_bytes, parts=parts, text=text)
 
 
 @dataclass(frozen=True, slots=True)

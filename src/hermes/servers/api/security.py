@@ -261,7 +261,8 @@ async def read_body(request: web.Request, limit: int) -> None:
     if (request.content_length or 0) > limit:
         raise too_large(limit)
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        has_come = request.content.is_eof()  # nearly always together with the head
+        async with asyncio.timeout(None if has_come else BODY_SECONDS):
             await request.read()
     except TimeoutError:
         raise ApiError(

@@ -27,6 +27,7 @@ from hermes.store.ids import new_id
 
 SECONDS = 120.0
 
+_TASK = re.compile(r"\s*### Task:")
 _TEMPLATE = re.compile(
     r"\s*### Task:\s*(?:Generate a concise|Generate 1-3 broad tags|Suggest 3-5 relevant follow-up|"
     r"Predict 3-5 useful messages|Analyze the chat history|You are an autocompletion system|Generate a detailed prompt)"
@@ -52,8 +53,10 @@ def is_template_alone(body: Json, messages: Any) -> bool:
     """Tell whether all that a request says is a template. Programs set `metadata` of a response as they like."""
     if isinstance(messages, str):
         return not body.get("tools") and _is_template(messages)
-    said = [item for item in messages if _role_of(item) != "system"] if isinstance(messages, list) else []
-    if len(said) != 1 or _role_of(said[0]) != "user" or body.get("tools"):
+    if not isinstance(messages, list) or body.get("tools"):
+        return False
+    said = [item for item in messages if not (isinstance(item, dict) and item.get("role") == "system")]
+    if len(said) != 1 or not isinstance(said[0], dict) or said[0].get("role") != "user":
         return False
     content = said[0].get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
@@ -62,13 +65,12 @@ def is_template_alone(body: Json, messages: Any) -> bool:
 
 
 def _is_template(text: str) -> bool:
-    if _TEMPLATE.match(text) is not None and _TALK.search(text) is not None:
+    if text.startswith(_EMOJI):
         return True
-    return text.startswith(_EMOJI) or (text.lstrip().startswith("### Task:") and _ANY_TEMPLATE.match(text) is not None)
-
-
-def _role_of(item: Any) -> Any:
-    return item.get("role") if isinstance(item, dict) else None
+    if _TASK.match(text) is None:
+        return False
+    is_known = _TEMPLATE.match(text) is not None and _TALK.search(text) is not None
+    return is_known or _ANY_TEMPLATE.match(text) is not None
 
 
 async def ask_alone(gateway: Gateway, talk: parse.Conversation, options: TurnOptions) -> tuple[TurnResult, str]:
@@ -95,6 +97,9 @@ async def ask_alone(gateway: Gateway, talk: parse.Conversation, options: TurnOpt
 class BackgroundTasks:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+
+    def is_task(self, body: Json) -> bool:
+        return is_background_task(body)
 
     async def answer(self, request: web.Request, body: Json, limits: InputLimits) -> web.StreamResponse:
         asked = decode(

@@ -28,13 +28,19 @@ MISSING = {
 """Fields that change an answer and that a dialect does not have. Hints (top_p, penalties, seed) are left out there."""
 
 
+_HINTS = ("top_p", "presence_penalty", "frequency_penalty", "seed")
+_FIELDS = (*_HINTS, "stop", "parallel_tool_calls", "logprobs", "top_logprobs", "include")
+
+
 def read_sampling(body: Any) -> Sampling | None:
     """Return the fields that a body declares and sets; None when it sets none, as nearly always."""
+    if not any(getattr(body, name, None) is not None for name in _FIELDS):
+        return None
     stop = _read_stop(getattr(body, "stop", None))
     parallel, logprobs = getattr(body, "parallel_tool_calls", None), getattr(body, "logprobs", None)
     top_logprobs = getattr(body, "top_logprobs", None)
     include: Sequence[Any] = getattr(body, "include", None) or ()
-    hints = {name: getattr(body, name, None) for name in ("top_p", "presence_penalty", "frequency_penalty", "seed")}
+    hints = {name: getattr(body, name, None) for name in _HINTS}
     if top_logprobs and logprobs is False:
         message = "top_logprobs asks for what logprobs: false switches off. Send logprobs: true, or leave both out."
         raise bad_request(message, code="invalid_value", param="top_logprobs")
@@ -68,9 +74,9 @@ def read_effort(value: Any, param: str) -> str:
 async def check_sampling(gateway: Gateway, key: SessionKey, options: TurnOptions) -> None:
     """Refuse by name what the API of the model that answers here does not have."""
     sampling = options.sampling
-    wanted = {"stop": bool(sampling and sampling.stop), "logprobs": bool(sampling and sampling.logprobs)}
-    if not any(wanted.values()):
+    if sampling is None or not (sampling.stop or sampling.logprobs):
         return
+    wanted = {"stop": bool(sampling.stop), "logprobs": sampling.logprobs}
     chosen = (await gateway.db.read(chat_settings.of_lane, str(key))).model
     dialect = gateway.models.dialect_of(key, options.model, chosen)
     for name in MISSING.get(dialect, ()):
