@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  hermes approvals                               list the requests that wait for an answer
+  hermes approvals list                          list the requests that wait for an answer
   hermes approvals show K7QP2M                   all of a request that is too long for the list
   hermes approvals approve K7QP2M                allow this one call
   hermes approvals approve K7QP2M --scope always   allow this kind of action from now on

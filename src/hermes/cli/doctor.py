@@ -97,7 +97,10 @@ def screen(findings: Sequence[Finding], *, can_offer: bool = True) -> list[str]:
     last = tr(f"{', '.join(counts)}." if counts else "All is well.")
     fixable = [str(number) for number, finding in enumerate(findings, 1) if finding.fix]
     if fixable and can_offer:
-        offer = f"`{command_name()} doctor --fix` can repair {', '.join(fixable)}, and asks first."
+        fix, numbers = f"{command_name()} doctor --fix", ", ".join(fixable)
+        offer = f"`{fix}` can repair number {numbers}, and asks first."
+        if len(fixable) > 1:
+            offer = f"`{fix}` can repair numbers {numbers}, and asks first."
         last = f"{last} {tr(offer)}"
     return [*lines, last]
 

@@ -27,7 +27,7 @@ EXAMPLES = """\
   hermes gateway run --replace    stop the running gateway and take its place
   hermes gateway start            run in the background
   hermes gateway stop             finish the work under way, then stop
-  hermes gateway restart          the same, then start again
+  hermes gateway restart          finish the work under way, then start again
   hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3; 1 if it died)
   hermes gateway install          keep it up: a service of systemd or launchd, started with the machine
   hermes gateway install --dry-run   show the unit and the commands, change nothing

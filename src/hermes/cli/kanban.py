@@ -24,6 +24,7 @@ EXAMPLES = """\
   hermes kanban show 3                               text, dependencies, comments, runs, result
   hermes kanban move 3 ready                         to another column
   hermes kanban assign 3 agent                       to the agent, a person, or a profile
+  hermes kanban edit 3 --title "Tidy the desk" --priority 5   change a task
   hermes kanban comment 3 "Use the new logo"
   hermes kanban link 3 https://example.org/issue/7
   hermes kanban need 3 2                             task 3 waits for task 2
@@ -51,7 +52,7 @@ VERBS = {
     "complete": "mark a task as done",
     "archive": "take a task off the board",
     "watch": "follow what happens on the board",
-    "stats": "count the columns and say what dispatch does",
+    "stats": "count the tasks of each column, and say whether the agent works on tasks",
 }
 
 COLUMNS = ("triage", "todo", "scheduled", "ready", "running", "blocked", "review", "done", "archived")

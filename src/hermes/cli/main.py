@@ -347,6 +347,13 @@ def guarded(act: Callable[[], int]) -> int:
     except GatewayError as error:
         _complain(error)
         return CONFIG_ERROR if isinstance(error, ConfigError) else 1
+    except ModuleNotFoundError as error:
+        from hermes.hosting import launch
+
+        if not (words := launch.describe_missing_package(error)):
+            raise  # a mistake of ours: its traceback is what a report needs
+        _complain(words)
+        return 1
     except OSError as error:
         if error.errno not in _TROUBLES_OF_THE_MACHINE:
             raise  # a mistake of ours: its traceback is what a report needs
@@ -365,7 +372,11 @@ def _complain(reason: object) -> None:
 
 
 def print_anything() -> None:
-    """A terminal that cannot show ✓ gets a question mark instead of a traceback."""
+    """A terminal that cannot show ✓ gets a question mark instead of a traceback, and a closed output a place to go."""
+    # In this order each takes its own descriptor again, before a database could: `hermes status >&-`.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we live
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")

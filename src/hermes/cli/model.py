@@ -184,6 +184,7 @@ def _test(home: Path, name: str, *, as_json: bool) -> int:
 async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[str, Any]:
     from hermes.agent.models.embedded.download import Fetcher, find_installed
     from hermes.agent.models.embedded.model import EmbeddedModel
+    from hermes.agent.models.failure_messages import without_cure
     from hermes.agent.step import ask_model
     from hermes.config import EMBEDDED
     from hermes.core.errors import ModelError, ModelErrorKind
@@ -209,8 +210,9 @@ async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[s
             "tokens": [reply.usage.prompt_tokens, reply.usage.completion_tokens],
         }
     except ModelError as error:
+        text = without_cure(str(error), error.kind)
         is_good = error.kind is ModelErrorKind.EMPTY  # it was reached, and took the key and the name
-        result |= {"ok": is_good, "failed": _failed(error), "kind": error.kind.value, "text": str(error)}
+        result |= {"ok": is_good, "failed": _failed(error), "kind": error.kind.value, "text": text}
     finally:
         result |= {"seconds": round(clock.monotonic() - began, 2), "keys": models.keys().get(provider, [])}
         await models.close()

@@ -39,6 +39,7 @@ EXAMPLES = """\
   hermes -p work gateway setup telegram     give it a bot of its own
   hermes -p work gateway start              run it beside the first
   hermes profile list                       all profiles: state, ports, folder
+  hermes profile show work                  the same for one profile
   hermes profile remove work                delete it with everything it stores
 """
 

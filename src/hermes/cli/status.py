@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +59,16 @@ def run(args: argparse.Namespace) -> int:
         value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
         out_json(value)
     else:
-        known = (facts.snapshot or {}).get("problems", ())
-        shown = {**overview, "config_problems": [one for one in overview["config_problems"] if one not in known]}
+        told = (facts.snapshot or {}).get("problems", ())
+        shown = {**overview, "config_problems": untold_problems(overview["config_problems"], told)}
         out(as_typed(tr("\n".join([*judged.lines, *screen(shown, has_model=facts.snapshot is not None)]))))
     return judged.exit_code
+
+
+def untold_problems(found: Sequence[str], told: Sequence[str]) -> list[str]:
+    """The problems that the gateway has not told. It adds what is in force, so the first sentences are compared."""
+    known = {problem.partition(". ")[0] for problem in told}
+    return [problem for problem in found if problem.partition(". ")[0] not in known]
 
 
 def _remote(home: Path, *, as_json: bool) -> int | None:

@@ -16,7 +16,7 @@ from hermes.core.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
-Stamp = tuple[int, int, int] | None
+Stamp = tuple[int, int, int, int] | None
 
 
 class ConfigWatch:
@@ -154,4 +154,4 @@ def _stamp(path: Path) -> Stamp:
         stat = os.stat(path)
     except OSError:
         return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_ctime_ns  # the last one: a chmod too

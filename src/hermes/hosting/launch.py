@@ -52,6 +52,20 @@ def become_supervisor(home: str, *, replace: bool) -> NoReturn:
     os.execve(sys.executable, supervisor_command(replace=replace), environ_for(home))  # noqa: S606 - no shell, on purpose
 
 
+def describe_missing_package(error: ModuleNotFoundError) -> str:
+    """Name the package that is not installed and how to install it; "" where the module is one of ours."""
+    name = (error.name or "").partition(".")[0]
+    if not name or name == "hermes":
+        return ""
+    clone = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(hermes.__file__))))
+    environment = os.path.join(clone, ".venv")
+    if os.path.realpath(sys.prefix) == environment:
+        cure = f"rm -r {environment}; the next command installs every package again"
+    else:
+        cure = f"{sys.executable} -m pip install --force-reinstall hermes-gateway"
+    return f"The Python package {name} is missing → {cure}"
+
+
 def is_inside(home: str) -> bool:
     """Tell whether the gateway of this home started us: the agent's own terminal."""
     from hermes.hosting import locks, processes

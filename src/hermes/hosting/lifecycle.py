@@ -72,12 +72,21 @@ def start(home: Path, command: str) -> LifecycleResult:
     # It is meant to outlive us; without this the interpreter would warn that a child still runs.
     supervisor.returncode = 0
     if not _is_ready(home, started):
-        return LifecycleResult(f"! The gateway is still starting after {READY_SECONDS:.0f} s. Look: {command} logs", 1)
+        return LifecycleResult(_still_starting(home, command), 1)
     seconds = time.time() - started
     return LifecycleResult(
         f"✓ Gateway started in {seconds:.1f} s, in the background. A reboot ends it.\n"
         f"  Talk to it: {command}     How it is: {command} gateway status     End it: {command} gateway stop"
     )
+
+
+def _still_starting(home: Path, command: str) -> str:
+    """Say that the start takes long, what holds it up, and what the worker printed last."""
+    judged = status.judge(look(home, command))
+    failures = [row.strip() for row in _tail(Path(paths.console_log(str(home))), 0).splitlines() if "✗" in row]
+    lines = [f"! The gateway is not ready after {READY_SECONDS:.0f} s.", f"  {judged.lines[0]}"]
+    lines += [f"  {row}" for row in failures[-1:] if row not in judged.lines[0]]
+    return "\n".join([*lines, f"  Look: {command} gateway status     The log: {command} logs --level warning"])
 
 
 def _service_of(home: Path) -> Service | None:

@@ -61,6 +61,14 @@ def error_log(home: str) -> str:
     return os.path.join(home, "logs", "errors.log")
 
 
+def _mount_of(folder: str) -> str:
+    """The mount point of the file system that holds a folder."""
+    place = os.path.realpath(folder)
+    while not os.path.ismount(place):
+        place = os.path.dirname(place)
+    return place
+
+
 def _how_to_write(home: str, there: str) -> str:
     """The command that changes it; '' for a folder that is not the home, which may be the system's."""
     if there != home:
@@ -82,6 +90,8 @@ def why_unusable(home: str) -> str:
         there = os.path.dirname(there)
     if not os.path.isdir(there):
         return f"{there} is not a folder"
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        return f"its disk is read-only → sudo mount -o remount,rw {shlex.quote(_mount_of(there))}"
     if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
         return f"{there} is not yours to write to{_how_to_write(home, there)}"
     longest = os.pathconf(there, "PC_NAME_MAX")

@@ -41,11 +41,13 @@ def _unit_of(cgroups: str) -> str:
     return ""
 
 
-def who_keeps_us_up(supervisor_pid: int) -> str:
+def who_keeps_us_up(supervisor_pid: int, *, is_detached: bool = False) -> str:
+    """Words for a screen. ``is_detached``: `gateway start` began it, and process 1 of a container only adopted it."""
     try:
         cgroups = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
     except OSError:
         cgroups = ""
     # With `init: true` a small init is process 1, and the supervisor is its child.
     is_contained = any(map(os.path.exists, _CONTAINER_FILES)) and processes.parent_of(supervisor_pid) == 1
+    is_contained = is_contained and not is_detached
     return find_service_manager(os.environ, cgroups, supervisor_pid, is_below_init_of_container=is_contained)

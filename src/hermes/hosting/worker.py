@@ -24,6 +24,7 @@ from hermes.hosting import paths, processes, terminal, tool_processes
 from hermes.hosting.build import Build, installed
 from hermes.hosting.heartbeat import RESTARTING, STOPPING
 from hermes.hosting.heartbeat_writer import Heartbeat
+from hermes.hosting.launch import describe_missing_package
 from hermes.hosting.logs import Logs
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED
 from hermes.hosting.service_manager import who_keeps_us_up
@@ -139,11 +140,9 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
         except Exception as error:
             # The supervisor's edge: whatever it is, it is told, and the parent starts us again.
             log.critical("Worker failed", exc_info=True)
-            _tell(
-                redactor(
-                    f"✗ The gateway failed: {sentence(str(error))} The details: {arguments.command} logs --level error"
-                )
-            )
+            missing = describe_missing_package(error) if isinstance(error, ModuleNotFoundError) else ""
+            words = missing or f"{sentence(str(error))} The details: {arguments.command} logs --level error"
+            _tell(redactor(f"✗ The gateway failed: {words}"))
             return CRASHED
 
 
@@ -167,7 +166,7 @@ async def _live(
         safe_reason=arguments.safe_reason,
         started_at=started_at,
         parent_pid=parent_pid,
-        kept_up_by=who_keeps_us_up(parent_pid),
+        kept_up_by=who_keeps_us_up(parent_pid, is_detached=arguments.detached),
         command=arguments.command,
         build=installed(),
         tools=ToolProcesses((os.getpid(), parent_pid), tool_processes.mark_children()),

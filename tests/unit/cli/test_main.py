@@ -130,7 +130,25 @@ def test_what_the_machine_refuses_is_a_line_too(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == "✗ /home/me/.hermes/.env: No space left on device.\n"
 
 
+def test_a_missing_package_is_named_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp.web")
+    assert guarded(raising(missing)) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("✗ The Python package aiohttp is missing → ")
+    assert ".venv" in told or "-m pip install" in told
+
+
+def test_a_closed_output_ends_a_command_without_a_traceback(tmp_path: Path) -> None:
+    environ = os.environ | {"PYTHONPATH": str(SOURCES), "HERMES_HOME": str(tmp_path)}
+    for typed in ("version", "version --json", "--version", "--help", "status --help"):
+        script = f"exec {sys.executable} -m hermes {typed} >&-"
+        done = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, check=False, timeout=60, env=environ)
+        assert (done.returncode, done.stderr) == (0, b""), typed
+
+
 def test_a_mistake_of_ours_keeps_its_traceback() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        guarded(raising(ModuleNotFoundError("No module named 'hermes.cli.nothing'", name="hermes.cli.nothing")))
     with pytest.raises(OSError, match="Bad file descriptor"):
         guarded(raising(OSError(errno.EBADF, "Bad file descriptor")))
 

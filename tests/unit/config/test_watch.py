@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -146,3 +148,23 @@ async def test_nothing_is_left_running_after_the_end(home: Home) -> None:
     async with watching(home):
         await asyncio.sleep(0)
     assert threading.active_count() == threads
+
+
+async def test_a_file_that_becomes_readable_by_chmod_counts_without_a_restart(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Path.read_bytes
+
+    def read_as_a_user(path: Path) -> bytes:  # the tests may run as root, who may read everything
+        if not path.stat().st_mode & 0o400:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_as_a_user)
+    home.write(env=f"TELEGRAM_BOT_TOKEN={TOKEN}")
+    (home.path / ".env").chmod(0o000)
+    async with watching(home) as seen:
+        assert "cannot be read" in str(seen.watch.loaded.problems[0])
+        (home.path / ".env").chmod(0o600)
+        loaded = await seen.change()
+        assert (loaded.problems, loaded.config.platforms["telegram"]["main"].is_ready) == ((), True)

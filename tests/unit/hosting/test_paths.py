@@ -26,6 +26,19 @@ def test_a_path_with_no_room_for_our_files_is_told(tmp_path: Path) -> None:
     assert why_unusable(str(tmp_path / "/".join(["deep"] * 1000))) == "it is too long to keep files below it"
 
 
+def test_a_read_only_disk_is_told_with_the_command_that_makes_it_writable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = os.statvfs(tmp_path)
+    flags = [*[*found][:8], found.f_flag | os.ST_RDONLY, found.f_namemax]
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(flags))
+    reason, _, cure = why_unusable(str(tmp_path / "home")).partition(" → ")
+    assert reason == "its disk is read-only"
+    mount = cure.removeprefix("sudo mount -o remount,rw ")
+    assert os.path.ismount(mount)
+    assert str(tmp_path).startswith(mount)
+
+
 @pytest.mark.parametrize(
     "verb, words, cure", [("run", "cannot start in", "hermes doctor"), ("start", "did not start", "gateway run")]
 )

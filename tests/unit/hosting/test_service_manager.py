@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hermes.hosting import service_manager
 from hermes.hosting.service_manager import find_service_manager
 
 
@@ -40,3 +43,14 @@ def test_the_keeper(environ: dict[str, str], cgroup: str, supervisor: int, words
 
 def test_a_small_init_in_front_of_the_supervisor_is_its_container() -> None:
     assert find_service_manager({}, "0::/", 7, is_below_init_of_container=True) == "its container"
+
+
+@pytest.mark.parametrize("is_detached, words", [(True, ""), (False, "its container")])
+def test_a_gateway_that_a_container_only_adopted_runs_by_hand(
+    is_detached: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gateway start` leaves the supervisor to process 1, as an init of the container would have started it."""
+    monkeypatch.setattr(service_manager, "_CONTAINER_FILES", (str(tmp_path),))
+    monkeypatch.setattr(service_manager.processes, "parent_of", lambda _: 1)
+    monkeypatch.delenv("SYSTEMD_EXEC_PID", raising=False)
+    assert service_manager.who_keeps_us_up(812, is_detached=is_detached) == words

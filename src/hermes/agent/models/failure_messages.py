@@ -55,6 +55,11 @@ def with_cure(what: str, kind: Kind) -> LocalizedText:
     )
 
 
+def without_cure(text: str, kind: Kind) -> str:
+    """The English text of ``with_cure`` without the advice for a chat: a command gives its own."""
+    return text.removesuffix(f" {_cure(kind, Texts())}.")
+
+
 def fell_back(what: str, fallback: str) -> LocalizedText:
     return LocalizedText(lambda words: words.FELL_BACK.format(what=localize(what, words), fallback=fallback))
 

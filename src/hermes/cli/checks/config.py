@@ -21,7 +21,7 @@ def config_check(loaded: Loaded, command: str = "hermes") -> Finding:
     level: Level = "trouble" if problems[0].level == "error" else "hint"
     more = [str(problem) for problem in problems[1:]]
     if not any(ARROW in str(problem) for problem in problems):
-        more.append(f"where each value comes from → {command} config check")
+        more.append(f"edit the file ({command} config path prints where it is), then type → {command} config check")
     fix = "config" if any(problem.repair for problem in problems) else ""
     return Finding("config", level, str(problems[0]), tuple(more), fix=fix)
 

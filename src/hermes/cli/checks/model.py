@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.checks.finding import ARROW, REASONS, Finding, Level
+from hermes.core.secret import HIDDEN
 from hermes.hosting import status
 
 if TYPE_CHECKING:
     from hermes.cli.support.connectivity import Reached
-    from hermes.config import Config, Loaded
+    from hermes.config import Config, Explanation, Loaded
 
 
 def describe_keys(config: Config, facts: status.Facts) -> list[str]:
@@ -35,7 +36,7 @@ def describe_key_source(loaded: Loaded) -> list[str]:
     if setting.value == "not set":
         return []
     unused = [f"Not used: the key of {one.where}, {one.value} ({one.note})" for one in setting.stated if one.note]
-    return [f"Key from {setting.winner}, ends in {setting.value}", *unused]
+    return [_describe_key(setting), *unused]
 
 
 def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: str) -> Finding:
@@ -85,6 +86,12 @@ def _key_words(loaded: Loaded) -> str:
     setting = explain(loaded, key)
     if setting.value == "not set":
         return f"There is no key → set {setting.env[0] if setting.env else key}"
+    return _describe_key(setting)
+
+
+def _describe_key(setting: Explanation) -> str:
+    if setting.value == HIDDEN:  # of a short key nothing is shown
+        return f"Key from {setting.winner}"
     return f"Key from {setting.winner}, ends in {setting.value}"
 
 

@@ -31,19 +31,26 @@ def api_check(config: Config, facts: status.Facts) -> list[Finding]:
 
 
 def ports_check(api: ApiConfig, facts: status.Facts) -> list[Finding]:
-    """Tell where the API listens, and who holds its port while no gateway runs."""
+    """Tell where the API listens, and which other program holds its port."""
     from hermes.servers.api.security import is_network_accessible
 
     if not api.enabled:
         return [Finding("ports", "good", "none: the API is off")]
     where = f"{api.host}:{api.port}" if api.port else f"{api.host}, a free port"
-    if not facts.is_held and api.port and (holder := port_holder(api.host, api.port)) is not None:
+    is_free_for_us = facts.is_held and not _is_port_trouble(facts, api.port)  # else the gateway itself listens there
+    may_look = api.port and not (is_free_for_us or facts.is_hidden)
+    if may_look and (holder := port_holder(api.host, api.port)) is not None:
         who = f"by process {holder}" if holder else "by another program"
         cure = f"end that program, or take another port: {facts.command} config set api.port {api.port + 1}"
         return [Finding("ports", "trouble", f"{where} is used {who}, so the API cannot open it → {cure}")]
     if is_network_accessible(api.host):
         return [Finding("ports", "good", f"{where}, reachable from the network, with a key")]
     return [Finding("ports", "good", f"{where}, reachable from this machine alone")]
+
+
+def _is_port_trouble(facts: status.Facts, port: int) -> bool:
+    """Tell whether the running gateway reports that it could not open the port."""
+    return any(str(words).split()[:2] == ["port", str(port)] for words in (facts.snapshot or {}).get("troubles", ()))
 
 
 def port_holder(host: str, port: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.cli.checks.finding import ARROW, Finding
+from hermes.cli.checks.finding import ARROW, Finding, Level
 from hermes.hosting import locks, paths, processes, status
 
 MIN_SQLITE = (3, 35, 0)
@@ -13,14 +13,16 @@ MIN_SQLITE = (3, 35, 0)
 
 def service_check(facts: status.Facts) -> Finding:
     judged = status.judge(facts)
+    if facts.is_hidden:
+        text = "its state cannot be seen with your rights"
+        return Finding("service", "trouble", text, (f"what to type → {facts.command} gateway status",))
     words = judged.lines[0].partition(": ")[2]
     match judged.state:
-        case status.State.NOT_RUNNING if facts.platforms:
-            unheard = f"No message arrives from {', '.join(facts.platforms)}"
-            text = f"not running: {words} {unheard} → {facts.command} gateway run"
-            return Finding("service", "trouble", text, fix="gateway" if status.has_died(facts) else "")
         case status.State.NOT_RUNNING:
-            return Finding("service", "hint", f"not running: {words} → {facts.command} gateway run")
+            unheard = f" No message arrives from {', '.join(facts.platforms)}" if facts.platforms else ""
+            text = f"not running: {words}{unheard} → {facts.command} gateway start"
+            level: Level = "trouble" if facts.platforms else "hint"
+            return Finding("service", level, text, fix="gateway" if status.has_died(facts) else "")
         case status.State.STALLED | status.State.DEGRADED:
             fix = "gateway" if judged.state is status.State.STALLED else ""
             cures = _cures(facts)

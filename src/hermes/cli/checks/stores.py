@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,8 @@ def _ask_work(client: GatewayClient) -> Mapping[str, Any] | None:
 
 # The other files
 
+UNREADABLE = "unreadable"
+
 
 @dataclass(frozen=True, slots=True)
 class StoreFile:
@@ -101,6 +104,8 @@ def look_at_file(path: Path, migrations: str) -> StoreFile:
     from hermes.store.sqlite import schema_repair
     from hermes.store.sqlite.file import APPLICATION_ID
 
+    if not os.access(path, os.R_OK):  # rights: the home names the cure
+        return StoreFile(path.name, complaint=UNREADABLE)
     try:
         size = path.stat().st_size
         with contextlib.closing(_read_only(path)) as file:
@@ -118,8 +123,8 @@ def look_at_file(path: Path, migrations: str) -> StoreFile:
             return StoreFile(path.name, size, missing=tuple(_missing(file, steps)))
     except (sqlite3.Error, UnicodeDecodeError, ValueError) as error:
         return StoreFile(path.name, complaint=str(error))
-    except OSError as error:  # rights: the home names the cure
-        return StoreFile(path.name, complaint=error.strerror or "it cannot be read")
+    except OSError:  # gone, or a disk that fails: the home names the cure
+        return StoreFile(path.name, complaint=UNREADABLE)
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -157,13 +162,16 @@ def stores_check(store: Store, command: str = "hermes", files: Sequence[StoreFil
         words = f"{sound['name']} is damaged ({sound['words']}) → {command} doctor --fix"
         return Finding("stores", "trouble", words, tuple(bad), fix="stores")
     if bad:
-        return Finding("stores", "trouble", bad[0], tuple(bad[1:]), fix="stores")
+        can_fix = any(not file.is_sound and file.complaint != UNREADABLE for file in files)
+        return Finding("stores", "trouble", bad[0], tuple(bad[1:]), fix="stores" if can_fix else "")
     if store.sound is None:
         return Finding("stores", "good", "nothing stored yet")
     return _sound(store, store.sound, command, files)
 
 
 def _complaint(file: StoreFile, command: str) -> str:
+    if file.complaint == UNREADABLE:
+        return f"{file.name} cannot be read"
     if file.complaint:
         return f"{file.name} is damaged ({file.complaint}) → {command} doctor --fix"
     return f"{file.name} lacks {', '.join(file.missing)} → {command} doctor --fix"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
-from hermes.cli.support.program_name import even_examples
+from hermes.cli.support.program_name import as_typed, even_examples
 from hermes.hosting.terminal import write
 from hermes.hosting.translation import tr
 
@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         if isinstance(options.get("help"), str):
-            options["help"] = tr(options["help"])
+            options["help"] = as_typed(tr(options["help"]))
         return super().add_argument(*names, **options)
 
     def add_mutually_exclusive_group(self, **options: Any) -> argparse._MutuallyExclusiveGroup:
@@ -82,10 +82,11 @@ def _add(
     verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, summary: str, examples: str
 ) -> argparse.ArgumentParser:
     own = "\n".join(re.findall(rf"^  (?=\S).*hermes [\w-]+ {verb}\b.*(?:\n   .*)*", examples, re.MULTILINE))
+    heading = "examples:" if len(re.findall(r"^  \S", own, re.MULTILINE)) > 1 else "example:"
     return verbs.add_parser(
         verb,
         help=tr(summary),
         description=describe_verb(summary),
-        epilog=f"example:\n{even_examples(own)}" if own else None,
+        epilog=f"{heading}\n{even_examples(own)}" if own else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -41,22 +41,23 @@ def program() -> str:
 
 def even_examples(examples: str) -> str:
     """Lay out examples (command, two spaces, what it does) in even columns, as they are typed here."""
-    hermes = command_name()
-    halves = [_halves(line.replace("hermes ", f"{hermes} ")) for line in examples.splitlines()]
+    halves = [_halves(line) for line in examples.splitlines()]
     width = max((len(command) for command, does in halves if command and does), default=_INDENT)
     return "\n".join(f"  {command:<{width}}   {does}".rstrip() for command, does in halves)
 
 
 def _halves(example: str) -> tuple[str, str]:
     command, _, does = example.removeprefix("  ").partition("  ")
-    return command, tr(does.strip())
+    return command_name() if command == "hermes" else as_typed(command), as_typed(tr(does.strip()))
 
 
 def as_typed(text: str) -> str:
     """Rewrite the commands in a text as they can be typed here."""
     from hermes.cli.commands import COMMANDS  # who imports us when there is something to say
 
-    return re.sub(rf"(?<![\w./-])(?<!-m )hermes (?=(?:{'|'.join(COMMANDS)})\b)", lambda _: f"{command_name()} ", text)
+    return re.sub(
+        rf"(?<![\w./-])(?<!-m )hermes (?=(?:{'|'.join(COMMANDS)})\b|--?\w)", lambda _: f"{command_name()} ", text
+    )
 
 
 def _as_seen_from_here(path: Path) -> str:

@@ -80,6 +80,8 @@ def _sentence(text: str, depth: int) -> str:
         return text
     if text in _exact():
         return _exact()[text]
+    if text.endswith(".") and (whole := _exact().get(text[:-1])) is not None:
+        return f"{whole}。"  # a summary as a sentence, whatever joints it has inside
     parts = [part for part in _JOINTS.split(text) if part]
     is_joined = len(parts) > 1 and "  " not in text
     if is_joined and all(_known(part, depth + 1) is not None for part in parts[::2]):

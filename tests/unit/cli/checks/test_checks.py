@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,16 +12,19 @@ import pytest
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.cli.checks.checks import examine
 from hermes.cli.checks.config import approvals_check, config_check
+from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.home import home_check
-from hermes.cli.checks.model import describe_keys, model_check
+from hermes.cli.checks.model import describe_key_source, describe_keys, model_check
 from hermes.cli.checks.network import network_check
 from hermes.cli.checks.people import people_check
-from hermes.cli.checks.ports import api_check
+from hermes.cli.checks.ports import api_check, ports_check
 from hermes.cli.checks.service import service_check
-from hermes.cli.checks.stores import Store, stores_check
+from hermes.cli.checks.stores import Store, look_at_files, stores_check
 from hermes.cli.doctor import screen
+from hermes.cli.status import untold_problems
 from hermes.cli.support.client import load_config
 from hermes.cli.support.connectivity import Reached, list_of
+from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts
 from hermes.store.home import make_home
 from tests.fakes.embedded import write_pip
@@ -248,3 +254,65 @@ def test_approvals_that_are_off_are_told_by_doctor_and_status(home: Path) -> Non
     [found] = approvals_check(load_config(home).config, "hermes")
     assert (found.level, "config set approvals.mode dangerous" in found.text) == ("hint", True)
     assert "approvals  off" in "".join(status.screen(status.look(home, can_ask=False), has_model=True))
+
+
+def died(**more: object) -> Facts:
+    beat = Beat(pid=7, at=100.0, monotonic=10.0, ready_at=50.0)
+    return Facts(now=200.0, monotonic=110.0, beat=beat, **more)  # type: ignore[arg-type]
+
+
+def test_a_gateway_that_died_can_be_started_by_fix_also_where_no_platform_is_set_up() -> None:
+    alone, with_chats = service_check(died()), service_check(died(platforms=("telegram",)))
+    assert (alone.level, alone.fix) == ("hint", "gateway")
+    assert (with_chats.level, with_chats.fix) == ("trouble", "gateway")
+    assert "No message arrives from telegram → hermes gateway start" in with_chats.text
+
+
+def test_a_gateway_whose_locks_cannot_be_seen_is_not_called_stopped() -> None:
+    found = service_check(Facts(now=200.0, monotonic=110.0, is_hidden=True))
+    assert (found.level, found.fix) == ("trouble", "")
+    assert found.text == "its state cannot be seen with your rights"
+
+
+def test_a_running_gateway_whose_port_another_program_holds_is_told_that_program(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        api = replace(load_config(home).config.api, host="127.0.0.1", port=port)
+        trouble = f"port {port} on 127.0.0.1 cannot be used (Address already in use): /health and the API are off."
+        held = Facts(now=200.0, monotonic=110.0, is_held=True, snapshot={"troubles": [trouble]})
+        (found,) = ports_check(api, held)
+        assert found.level == "trouble"
+        assert found.text.startswith(f"127.0.0.1:{port} is used by process {os.getpid()}, so the API cannot open it")
+        (good,) = ports_check(api, replace(held, snapshot={"troubles": []}))
+        assert good.level == "good"  # the gateway itself listens there
+        assert ports_check(api, Facts(now=200.0, monotonic=110.0, is_hidden=True))[0].level == "good"
+
+
+def test_a_store_without_rights_is_not_called_damaged(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "kanban.db").touch(0o000)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may run as root
+    (file,) = look_at_files(home)
+    found = stores_check(Store(sound=SOUND), "hermes", [file])
+    assert (found.level, found.text, found.fix) == ("trouble", "kanban.db cannot be read", "")
+
+
+def test_of_a_short_key_only_the_place_is_told(home: Path) -> None:
+    (home / ".env").write_text("OPENAI_API_KEY=sk-wrong\n")
+    assert describe_key_source(load_config(home)) == ["Key from .env line 1"]
+    (home / ".env").write_text("OPENAI_API_KEY=sk-0123456789x7Q\n")
+    assert describe_key_source(load_config(home)) == ["Key from .env line 1, ends in …x7Q"]
+
+
+def test_the_last_line_names_the_numbers_that_fix_can_repair() -> None:
+    one, two = Finding("home", "hint", "a", fix="home"), Finding("stores", "trouble", "b", fix="stores")
+    assert screen([one])[-1].endswith("doctor --fix` can repair number 1, and asks first.")
+    assert screen([one, two])[-1].endswith("doctor --fix` can repair numbers 1, 2, and asks first.")
+
+
+def test_a_problem_that_the_gateway_tells_is_not_shown_twice() -> None:
+    found = [
+        "config.yaml line 2: is not valid YAML. Nothing of this file is used until it is mended.",
+        "b: is unknown.",
+    ]
+    told = ["config.yaml line 2: is not valid YAML. What it said before stays in force."]
+    assert untold_problems(found, told) == ["b: is unknown."]

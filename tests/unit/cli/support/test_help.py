@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from hermes.cli import gateway
 from hermes.cli.commands import COMMANDS
 from hermes.cli.main import load, main, parser_of
-from hermes.cli.support.help import add_verbs
+from hermes.cli.support.help import Parser, add_verbs
 from hermes.cli.support.program_name import even_examples
 
 CLONE = Path(__file__).resolve().parents[4]
@@ -57,3 +58,54 @@ def test_what_the_parser_repeats_of_a_command_line_is_cleaned(capsys: pytest.Cap
     with pytest.raises(SystemExit):
         main(["status", "\x1b[2J"])
     assert "unrecognized arguments: ‹U+001B›[2J" in capsys.readouterr().err
+
+
+def test_a_name_inside_an_address_is_not_taken_for_the_command(hermes: str) -> None:
+    example = "  hermes store copy --from postgresql://hermes@db/hermes --to sqlite:////tmp/state.db"
+    assert (
+        even_examples(example)
+        == f"  {hermes} store copy --from postgresql://hermes@db/hermes --to sqlite:////tmp/state.db"
+    )
+
+
+def test_a_command_in_the_help_of_an_option_can_be_typed_as_it_stands(hermes: str) -> None:
+    added = Parser()
+    assert (
+        added.add_argument("--grant", help="as in `hermes approvals grants`").help
+        == f"as in `{hermes} approvals grants`"
+    )
+
+
+def test_several_examples_have_their_heading_in_the_plural() -> None:
+    added = add_verbs(
+        argparse.ArgumentParser(), {"list": "list"}, "  hermes people list\n  hermes people list --json\n"
+    )
+    assert (added["list"].epilog or "").startswith("examples:\n")
+
+
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    todo = [parser_of(name, load(name)) for name in COMMANDS]
+    while todo:
+        parser = todo.pop()
+        yield parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                todo += action.choices.values()
+
+
+def test_every_command_and_verb_has_an_example() -> None:
+    assert [parser.prog for parser in parsers() if "example" not in (parser.epilog or "")] == []
+
+
+def test_no_help_is_half_english_where_the_terminal_is_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    left = re.compile(r"(?<![\w-])[a-z]{3,} [a-z]{2,}(?!:)")  # two words side by side that are no command
+    texts = {
+        text for parser in parsers() for text in (parser.description, *(one.help for one in parser._actions)) if text
+    }
+    does = {
+        found[1] for parser in parsers() for found in re.finditer(r" {3,}(\S.*)$", parser.epilog or "", re.MULTILINE)
+    }
+    assert len(texts) > 200
+    spoken = {re.sub(r"`[^`]*`|\./scripts/hermes.*|hermes [a-z].*", "", text) for text in texts | does}
+    assert sorted(text for text in spoken if left.search(text)) == []

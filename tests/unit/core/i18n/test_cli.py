@@ -267,3 +267,26 @@ def test_a_value_with_braces_is_not_filled_in_again() -> None:
 
 def test_a_long_line_of_a_stranger_takes_no_time() -> None:
     assert to_chinese("a; b → c. " * 2_000).startswith("a; b")
+
+
+@pytest.mark.parametrize(
+    "english, chinese",
+    [
+        ("  kept       messages of the last 1 min, models 203 MB", "  保留       最近 1 min 的消息，models 203 MB"),
+        (
+            "  26 files of 777 kB by Hermes 0.1.0; 35.6 kB, 0.6 s.",
+            "  26 个文件，共 777 kB，由 Hermes 0.1.0 制作；35.6 kB，0.6 s。",
+        ),
+        (
+            "✓ a.tar.gz is whole: 26 files of 777 kB by Hermes 0.1.0.",
+            "✓ a.tar.gz 完好：26 个文件，共 777 kB，由 Hermes 0.1.0 制作。",
+        ),
+        (
+            "Answer the agent's approval requests; list and revoke grants.",
+            "回答助手的批准请求；列出和撤销许可。",
+        ),
+    ],
+    ids=["status", "backup create", "backup verify", "a summary as a sentence"],
+)
+def test_a_sentence_made_of_parts_is_said_whole(english: str, chinese: str) -> None:
+    assert to_chinese(english) == chinese

@@ -34,6 +34,10 @@ BACKUP = {
     "It does not contain the PostgreSQL database: use pg_dump for that.": (
         "其中没有 PostgreSQL 数据库：请用 pg_dump 备份它。"
     ),
+    "{} of {} by Hermes {}; {}, {}.": "{}，共 {}，由 Hermes {} 制作；{}，{}。",
+    "{} of {} by Hermes {}, with secrets; {}, {}.": "{}，共 {}，由 Hermes {} 制作，含密钥；{}，{}。",
+    "{} is whole: {} of {} by Hermes {}.": "{} 完好：{}，共 {}，由 Hermes {} 制作。",
+    "{} is whole: {} of {} by Hermes {}, with secrets.": "{} 完好：{}，共 {}，由 Hermes {} 制作，含密钥。",
     "{} of {} by Hermes {}": "{}，共 {}，由 Hermes {} 制作",
     "{} of {} by Hermes {}, with secrets": "{}，共 {}，由 Hermes {} 制作，含密钥",
     "There is no backup in {}. Make one: {} backup create": "{} 里没有备份。做一个：{} backup create",

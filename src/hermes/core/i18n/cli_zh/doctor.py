@@ -46,7 +46,12 @@ CHECKS = {
     ),
     "{}, as the servers that were asked": "{}，与询问过的服务器一致",
     "what went wrong": "出了什么问题",
-    "where each value comes from": "每个值的来源",
+    "edit the file ({} config path prints where it is), then type": (
+        "编辑这个文件（{} config path 显示它的位置），然后输入"
+    ),
+    "{} cannot be read": "{} 无法读取",
+    "what to type": "要输入的命令",
+    "Key from {}": "密钥来自 {}",
     "the home takes {}": "主目录占用 {}",
     "only {} of the disk are free": "磁盘只剩 {}",
     "the disk is full in {} days at this pace": "按这个速度，磁盘将在 {} 天后满",
@@ -150,7 +155,8 @@ AUDIT = {
 }
 
 REPAIRS = {
-    "`{} doctor --fix` can repair {}, and asks first.": "`{} doctor --fix` 可以修复 {}，会先询问。",
+    "`{}` can repair number {}, and asks first.": "`{}` 可以修复第 {} 项，会先询问。",
+    "`{}` can repair numbers {}, and asks first.": "`{}` 可以修复第 {} 项，会先询问。",
     "There is nothing that --fix can repair.": "没有 --fix 能修复的问题。",
     "These repairs can be done:": "可以进行这些修复：",
     "Do them?": "进行吗？",

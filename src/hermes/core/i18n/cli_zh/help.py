@@ -175,7 +175,9 @@ VERBS = {
     "mark a task as done": "把任务标记为完成",
     "take a task off the board": "把任务移出看板",
     "follow what happens on the board": "跟踪看板上发生的事",
-    "count the columns and say what dispatch does": "统计各列的任务数，并显示任务分派的状态",
+    "count the tasks of each column, and say whether the agent works on tasks": (
+        "统计各列的任务数，并显示助手是否在处理任务"
+    ),
 }
 
 OPTIONS = {
@@ -215,7 +217,9 @@ OPTIONS = {
     ),
     "do not ask the model for an answer": "不让模型回答",
     "keep the old state.db in backups/": "把旧的 state.db 保留在 backups/ 中",
-    "ask no question, and delete the old state.db": "不询问，并删除旧的 state.db",
+    "ask no question; without --keep-backup the old state.db is deleted": (
+        "不询问；没有 --keep-backup 时删除旧的 state.db"
+    ),
     "how long the start is watched": "观察启动多长时间",
     "repair what can be repaired, and say what was done": "修复能修复的，并说明做了什么",
     "with --fix: ask no question": "与 --fix 一起：不询问",
@@ -230,9 +234,25 @@ OPTIONS = {
     "where your commands run: as you, or behind a wall": "你的命令在哪里运行：以你的身份，或在隔离墙内",
     "30d, 12w": "30d、12w",
     "30m, 2h, 1d, or a time like 2026-05-01T08:00": "30m、2h、1d，或 2026-05-01T08:00 这样的时间",
-    "<platform>[@<account>] (its home channel), <platform>[@<account>]:<chat>[:<thread>], {}": (
-        "<平台>[@<账号>]（它的主频道）、<平台>[@<账号>]:<聊天>[:<话题>]、{}"
+    "<platform>[@<account>] (its home channel), <platform>[@<account>]:<chat>[:<thread>], "
+    "<platform>:#name, local, all, or several separated by commas": (
+        "<平台>[@<账号>]（它的主频道）、<平台>[@<账号>]:<聊天>[:<话题>]、<平台>:#频道、local、all，多个用逗号分隔"
     ),
+    "name in lists and above the answers": "列表中和回答上方显示的名称",
+    "where the answer goes: local, all, a platform (its home channel), platform:chat; several with commas": (
+        "回答发到哪里：local、all、平台（它的主频道）、平台:聊天；多个用逗号分隔"
+    ),
+    "script in the folder scripts of the home, run first; its output is read by the agent": (
+        "主目录 scripts 文件夹中的脚本，先运行它，助手读取它的输出"
+    ),
+    "model, as provider/model": "模型，写作 提供商/模型",
+    "folder in which it works": "工作的文件夹",
+    "what happens with due times while the gateway was down: run_once, run_all or skip": (
+        "网关停止期间错过的时间怎么办：run_once、run_all 或 skip"
+    ),
+    "quiet hours without a run, such as 22:00-07:00": "不运行的时段，例如 22:00-07:00",
+    "time zone of the schedule, such as Asia/Shanghai": "时间安排所用的时区，例如 Asia/Shanghai",
+    "test this model instead of the one in use": "测试这个模型，而不是当前的模型",
     "a folder, an archive, or an address with https:// or file://": "文件夹、压缩包，或 https://、file:// 地址",
     "a home, its sessions folder, or one .jsonl file": "主目录、其 sessions 文件夹，或一个 .jsonl 文件",
     "also show settings left at their default": "也显示保持默认值的设置",
@@ -357,6 +377,13 @@ OPTIONS = {
 }
 
 EXAMPLES = {
+    "from one machine to several: see docs/scale.md": "从一台机器扩展到多台：见 docs/scale.md",
+    "and back; a copy that was interrupted goes on when it is run again": "再复制回来；中断的复制重新运行即可继续",
+    "a separate number, and the numbers that may write to it": "单独的号码，以及可以给它发消息的号码",
+    "one person with two accounts: one role, one workspace, one memory": ("一个人的两个账号：同一个角色、工作区和记忆"),
+    "the agent begins as soon as the gateway runs": "网关一运行，助手就开始",
+    "finish the work under way, then start again": "完成手头的工作，然后重新启动",
+    "change a task": "修改任务",
     "chat with the agent; /help lists the commands, /exit leaves": "和助手聊天；/help 列出命令，/exit 离开",
     "pick an earlier conversation; --resume ID takes up that one": "选择以前的对话；--resume ID 直接接着那一个",
     "a separate conversation": "一个单独的对话",

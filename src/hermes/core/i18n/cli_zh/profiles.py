@@ -16,6 +16,7 @@ PROFILES = {
     "give it a bot of its own": "给它一个自己的机器人",
     "run it beside the first": "与第一个并存运行",
     "all profiles: state, ports, folder": "所有配置档：状态、端口、文件夹",
+    "the same for one profile": "只看一个配置档",
     "delete it with everything it stores": "删除它及其存储的全部内容",
     "Invalid profile name {}: the name {}.": "配置档不能叫 {}：名字{}。",
     "is empty": "为空",

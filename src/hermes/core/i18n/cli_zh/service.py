@@ -168,5 +168,4 @@ HELP = {
     "show the unit and the commands, change nothing": "显示单元和命令，不改动",
     "for the whole machine, under a user of its own": "为整台机器安装，使用专门的用户",
     "stop the service and remove it; the data stays": "停止并移除服务；数据保留",
-    "the same, then start again": "同上，然后重新启动",
 }

@@ -187,6 +187,7 @@ DOCTOR = {
     "could not be checked: {}": "无法检查：{}",
     "{} is damaged ({})": "{} 已损坏（{}）",
     "messages of the last {}": "最近 {} 的消息",
+    "messages of the last {}, {}": "最近 {} 的消息，{}",
     "{} not yet erased from the free pages": "{} 的内容尚未从空闲页中清除",
     "{} sound": "{} 完好",
     "{} sound, {}": "{} 完好，{}",
@@ -313,7 +314,15 @@ START = {
     "The gateway is running already. How it is: {} gateway status": "网关已在运行。查看状态：{} gateway status",
     "The gateway did not start.": "网关没有启动。",
     "It said nothing. See it here: {} gateway run": "没有任何输出。在这里查看：{} gateway run",
-    "The gateway is still starting after {} s. Look: {} logs": "{} 秒后网关仍在启动。查看：{} logs",
+    "The gateway is not ready after {} s.": "{} 秒后网关还没有就绪。",
+    "Look: {} gateway status     The log: {} logs --level warning": (
+        "查看：{} gateway status     日志：{} logs --level warning"
+    ),
+    "The Python package {} is missing": "缺少 Python 软件包 {}",
+    "rm -r {}; the next command installs every package again": "rm -r {}；下一条命令会重新安装所有软件包",
+    "The gateway failed: {}": "网关出错：{}",
+    "its disk is read-only": "所在的磁盘是只读的",
+    "its state cannot be seen with your rights": "以你的权限看不到它的状态",
     "Gateway started in {} s, in the background. A reboot ends it.": "网关已在后台启动，用时 {} 秒。重启机器就会结束。",
     "Talk to it: {}     How it is: {} gateway status     End it: {} gateway stop": (
         "聊天：{}     状态：{} gateway status     停止：{} gateway stop"

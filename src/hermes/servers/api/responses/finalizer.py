@@ -16,6 +16,7 @@ from aiohttp import web
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import TurnResult
 from hermes.core.turn import CallState
@@ -369,5 +370,6 @@ def question_item(question: OpenQuestion) -> Json:
 
 
 def _closed(error: GatewayError) -> ApiError:
-    message = f"Stored responses are not available: {error} With store set to false a response works without them."
+    reason = sentence(str(error))
+    message = f"Stored responses are not available: {reason} With store set to false a response works without them."
     return ApiError(503, message, code="response_store_unavailable", kind="server_error", headers={"Retry-After": "5"})
