@@ -215,7 +215,7 @@ def test_a_dead_gateway_whose_platforms_nobody_hears_is_trouble_and_one_that_was
             assert "Until then nobody is heard on telegram." in shown.stdout
         found = service(terminal)
         assert found["level"] == "trouble"
-        assert re.search(r"No message arrives from telegram → \S*hermes gateway run", found["text"])
+        assert re.search(r"No message arrives from telegram → \S*hermes gateway start", found["text"])
 
         terminal.start_gateway()
         assert terminal.hermes("gateway", "stop").returncode == 0

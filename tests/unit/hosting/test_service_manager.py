@@ -51,6 +51,6 @@ def test_a_gateway_that_a_container_only_adopted_runs_by_hand(
 ) -> None:
     """`gateway start` leaves the supervisor to process 1, as an init of the container would have started it."""
     monkeypatch.setattr(service_manager, "_CONTAINER_FILES", (str(tmp_path),))
-    monkeypatch.setattr(service_manager.processes, "parent_of", lambda _: 1)
+    monkeypatch.setattr("hermes.hosting.processes.parent_of", lambda _: 1)
     monkeypatch.delenv("SYSTEMD_EXEC_PID", raising=False)
     assert service_manager.who_keeps_us_up(812, is_detached=is_detached) == words
