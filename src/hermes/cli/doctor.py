@@ -93,7 +93,7 @@ def screen(findings: Sequence[Finding], *, can_offer: bool = True) -> list[str]:
         lines += [f"{'':<{_INDENT}} {tr(finding.why)}"] * bool(finding.why)
     troubles = sum(finding.level == "trouble" for finding in findings)
     hints = sum(finding.level == "hint" for finding in findings)
-    counts = [count(troubles, "trouble")] * bool(troubles) + [count(hints, "hint")] * bool(hints)
+    counts = [count(troubles, "problem")] * bool(troubles) + [count(hints, "hint")] * bool(hints)
     last = tr(f"{', '.join(counts)}." if counts else "All is well.")
     fixable = [str(number) for number, finding in enumerate(findings, 1) if finding.fix]
     if fixable and can_offer:

@@ -56,6 +56,7 @@ COUNTED = {
     "answer": "{} 个回答",
     "more problem": "还有 {} 个问题",
     "trouble": "{} 个问题",
+    "problem": "{} 个问题",
     "hint": "{} 个提示",
     "value": "{} 项设置",
     "owner": "{} 位所有者",
