@@ -191,7 +191,7 @@ async def test_the_wall_is_offered_once(home: Path, typed: str, backend: str) ->
         assert await asyncio.to_thread(terminal.set_up, home, "", ask)
         assert not await asyncio.to_thread(terminal.set_up, home, "", ask)
     assert load(home, {}, home, ()).config.terminal.backend == backend
-    assert "careful" in out.getvalue()
+    assert "in a sandbox" in out.getvalue()
     assert not [line for line in out.getvalue().splitlines() if len(line) > 80]
 
 
@@ -236,7 +236,7 @@ async def test_an_address_is_tried_before_its_key_is_asked_for_and_its_models_ar
         f"✗ {NOBODY}: ",
         "Keep it all the same? [y/N]:",
         f"Address [{NOBODY}]:",
-        f"The API is at {model.url}, so that is taken.",
+        f"The API is at {model.url}; setup uses this address.",
         "and wants a key",
         "Key (not shown",
         "refuses this key (401).",

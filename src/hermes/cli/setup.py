@@ -33,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", default="", help="the provider's key; - reads it from stdin")
     parser.add_argument("--base-url", default="", metavar="URL", help="the provider's address")
     parser.add_argument(
-        "--terminal", default="", choices=("local", "guarded"), help="where your commands run: as you, or behind a wall"
+        "--terminal",
+        default="",
+        choices=("local", "guarded"),
+        help="where your commands run: with your rights (local), or in a sandbox (guarded)",
     )
     add_setup(parser)
 
@@ -75,8 +78,8 @@ def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, d
     from hermes.cli.wizard import platform, terminal
 
     if ask is not None:
-        ask.say("A model that answers, where its commands run, and a chat to reach it by. Enter")
-        ask.say("keeps what stands in brackets, Ctrl+C leaves.")
+        ask.say("Choose the model, where the agent's commands run, and the chats that reach it.")
+        ask.say("Enter keeps the value in brackets. Ctrl+C leaves setup.")
     key = sys.stdin.readline().strip() if args.key == "-" else args.key
     if model_setup.set_up(home, model_setup.ModelFlags(args.model, key, args.base_url, not args.no_check), ask):
         done.append("The model")

@@ -182,7 +182,7 @@ def _address(loaded: Loaded, provider: ProviderConfig, ask: Questions, present: 
         if (reached.is_page or reached.status == NOT_FOUND) and not present.endswith("/v1"):
             deeper = _greeted(loaded, replace(provider, base_url=f"{present}/v1"), ask, is_told=False)
             if not _trouble(deeper):
-                ask.say(f"  The API is at {present}/v1, so that is taken.")
+                ask.say(f"  The API is at {present}/v1; setup uses this address.")
                 reached, present = deeper, f"{present}/v1"
         if not (trouble := _trouble(reached)):
             ask.say(f"✓ {_welcome(reached)}")

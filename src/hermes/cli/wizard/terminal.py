@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 KEY = ("terminal", "backend")
 NAMES = ("local", "guarded")
 CHOICES = (
-    Choice("local", "as you", "all that your account may do; what is dangerous asks"),
-    Choice("guarded", "behind a wall", "careful: writes in its workspace alone, sees no keys"),
+    Choice("local", "as you", "with your account's rights; dangerous commands ask first"),
+    Choice("guarded", "behind a wall", "in a sandbox: can write only to its workspace, sees no keys"),
 )
 
 
@@ -30,7 +30,7 @@ def set_up(home: Path, name: str, ask: Questions | None) -> bool:
         if ask is None or KEY in loaded.sources or _why_no_wall():
             return False
         ask.say(f"\n── Commands {'─' * 52}")
-        name = ask.one("Its commands run on this machine:", CHOICES, "local")
+        name = ask.one("Where do the agent's commands run on this machine?", CHOICES, "local")
         if name == "guarded":
             ask.say("  What needs more than the wall allows is asked about, each time.")
     write(home, loaded, {".".join(KEY): name})

@@ -231,7 +231,9 @@ OPTIONS = {
     "openai, ollama/qwen3, ...": "openai、ollama/qwen3 等",
     "the provider's key; - reads it from stdin": "提供商的密钥；- 表示从标准输入读取",
     "the provider's address": "提供商的地址",
-    "where your commands run: as you, or behind a wall": "你的命令在哪里运行：以你的身份，或在隔离墙内",
+    "where your commands run: with your rights (local), or in a sandbox (guarded)": (
+        "你的命令在哪里运行：以你的权限（local），或在沙箱中（guarded）"
+    ),
     "30d, 12w": "30d、12w",
     "30m, 2h, 1d, or a time like 2026-05-01T08:00": "30m、2h、1d，或 2026-05-01T08:00 这样的时间",
     "<platform>[@<account>] (its home channel), <platform>[@<account>]:<chat>[:<thread>], "

@@ -36,10 +36,10 @@ PROMPTS = {
 }
 
 MODEL = {
-    "A model that answers, where its commands run, and a chat to reach it by. Enter": (
-        "依次设置：回答用的模型、命令在哪里运行、通过哪个聊天联系它。"
+    "Choose the model, where the agent's commands run, and the chats that reach it.": (
+        "依次设置：回答用的模型、助手的命令在哪里运行、通过哪个聊天联系它。"
     ),
-    "keeps what stands in brackets, Ctrl+C leaves.": "回车保留方括号里的值，Ctrl+C 离开。",
+    "Enter keeps the value in brackets. Ctrl+C leaves setup.": "回车保留方括号里的值，Ctrl+C 离开。",
     "All set. Say hello here too; /exit leaves.": "设置完成。也可以在这里打个招呼；/exit 离开。",
     "The model": "模型",
     "Where commands run": "命令在哪里运行",
@@ -62,7 +62,7 @@ MODEL = {
     "Model": "模型",
     "Address": "地址",
     "Address, such as https://host/v1": "地址，例如 https://host/v1",
-    "The API is at {}/v1, so that is taken.": "API 在 {}/v1，就用它。",
+    "The API is at {}/v1; setup uses this address.": "API 在 {}/v1，就用它。",
     "Once more, then. Enter keeps what you typed.": "那就再来一次。回车保留已输入的内容。",
     "There is no provider {}. Known: {}; another one needs its --base-url.": (
         "没有提供商 {}。已知：{}；其他的需要 --base-url。"
@@ -81,11 +81,11 @@ MODEL = {
     "{} refuses this key ({}).": "{} 拒绝这个密钥（{}）。",
     "{} / {}, answered in {} s": "{} / {}，{} 秒内回答",
     "{} / {}: the {}. {}": "{} / {}：{}。{}",
-    "Its commands run on this machine:": "它的命令在这台机器上运行：",
+    "Where do the agent's commands run on this machine?": "它的命令在这台机器上运行：",
     "as you": "以你的身份",
-    "all that your account may do; what is dangerous asks": "你的账户能做的都能做；危险的会先询问",
+    "with your account's rights; dangerous commands ask first": "你的账户能做的都能做；危险的会先询问",
     "behind a wall": "在隔离墙内",
-    "careful: writes in its workspace alone, sees no keys": "谨慎：只能写入工作区，看不到密钥",
+    "in a sandbox: can write only to its workspace, sees no keys": "谨慎：只能写入工作区，看不到密钥",
     "What needs more than the wall allows is asked about, each time.": "超出隔离墙允许的操作，每次都会询问。",
 }
 
