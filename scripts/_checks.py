@@ -1,9 +1,10 @@
 """The checks behind ./scripts/check and ./scripts/test. All of them run even when an early one fails.
 
 The static ones run side by side, and beside the first tests; pytest in parallel where tests do not mind company, and
-two at a time for chaos, whose promises are about seconds. A few tests that failed are tried once more, alone: a
-machine that stood still for half a minute says nothing about the code. The last lines name those too, and say what
-failed, what was skipped, and why.
+two at a time for chaos, whose promises are about seconds. The second Python runs unit, contract and integration tests
+without those marked ``one_python``. A few tests that failed are tried once more, alone: a machine that stood still for
+half a minute says nothing about the code. The last lines name those too, and say what failed, what was skipped, and
+why.
 """
 
 from __future__ import annotations
@@ -41,13 +42,19 @@ class Suite:
     name: str
     folders: tuple[str, ...]
     workers: int = 1
+    options: tuple[str, ...] = ()
 
 
-# Half of a test's time is waiting for sockets and processes, so two cores bear four workers. The folders stand in the
-# order of how long their files take: the last file of a run is a short one then, and no worker ends alone.
-WORKERS = max(4, os.cpu_count() or 1)
+# Two thirds of a test's time is waiting for sockets and processes, so two cores bear five workers. The folders stand in
+# the order of how long their files take: the last file of a run is a short one then, and no worker ends alone.
+WORKERS = max(5, os.cpu_count() or 1)
 UNIT = Suite("unit tests", ("tests/unit",), WORKERS)
-SECOND = Suite("unit, contract, integration", ("tests/integration", "tests/contract", "tests/unit"), WORKERS)
+SECOND = Suite(
+    "unit, contract, integration",
+    ("tests/integration", "tests/contract", "tests/unit"),
+    WORKERS,
+    ("-m", "not one_python"),
+)
 BESIDE = Suite(
     "unit, contract, integration, redteam, e2e, clients, browser",
     (
@@ -62,7 +69,8 @@ BESIDE = Suite(
     WORKERS,
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",), 2)
-SUITES = {"fast": [UNIT], "all": [BESIDE, ALONE], "second": [SECOND]}
+SUITES = {"fast": [UNIT], "all": [BESIDE, ALONE], "beside": [BESIDE], "chaos": [ALONE], "second": [SECOND]}
+WITHOUT_STATIC_CHECKS = {"chaos", "second"}
 
 
 @dataclass(slots=True)
@@ -76,11 +84,11 @@ class Told:
 
 
 def main(which: str) -> int:
-    """``fast``, ``all``, or ``second``: what may differ on another Python than the one that ran all."""
+    """Run ``fast``, ``all``, its parts ``beside`` and ``chaos``, or ``second``: what may differ on another Python."""
     version = platform.python_version()
     print(f"Python {version}", flush=True)
     started = time.monotonic()
-    statically = {} if which == "second" else start_static_checks()
+    statically = {} if which in WITHOUT_STATIC_CHECKS else start_static_checks()
     told = Told()
     failed: list[str] = []
     for suite in SUITES[which]:
@@ -125,7 +133,7 @@ def run_suite(suite: Suite, told: Told) -> bool:
     folders = [folder for folder in suite.folders if Path(folder).is_dir()]
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        memory = ("-o", f"cache_dir={scratch}/cache")
+        memory = ("-o", f"cache_dir={scratch}/cache", *suite.options)
         print(f"\n— {suite.name}", flush=True)
         code = run_pytest(suite.workers, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
         if report.exists():

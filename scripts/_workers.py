@@ -29,6 +29,35 @@ RUN_ID = "PYTEST_RUN_ID"  # the same in all workers of a run
 
 Numbers = Sequence[int]  # of tests, in the order of their collection
 
+# Files that take half a minute or more by the last lines of ./scripts/test. They begin first, in this order, so that
+# no worker is left alone with one of them at the end.
+LONG = (
+    "tests/e2e/test_process_faults.py",
+    "tests/e2e/test_bench_short.py",
+    "tests/redteam/test_doors.py",
+    "tests/e2e/test_faults_of_the_home.py",
+    "tests/e2e/test_update.py",
+    "tests/redteam/test_walls.py",
+    "tests/redteam/test_api.py",
+    "tests/redteam/test_roles.py",
+    "tests/e2e/test_what_is_claimed.py",
+    "tests/e2e/test_chat_plain.py",
+    "tests/clients/test_python_clients.py",
+    "tests/contract/store/test_copy.py",
+    "tests/integration/test_qq_day.py",
+    "tests/integration/api/test_fuzz.py",
+    "tests/chaos/test_cluster.py",
+    "tests/e2e/test_scripts.py",
+    "tests/e2e/test_platforms_of_others.py",
+    "tests/integration/test_isolation_by_every_tool.py",
+    "tests/redteam/test_injected_text.py",
+    "tests/redteam/test_commands.py",
+    "tests/e2e/test_commands_of_tools.py",
+    "tests/unit/store/sqlite/test_recovery.py",
+    "tests/integration/api/test_retries.py",
+    "tests/unit/test_sentences.py",
+)
+
 
 @dataclass(slots=True)
 class Worker:
@@ -60,8 +89,10 @@ class Workers:
         if session.testsfailed or session.config.option.collectonly:
             return None  # pytest itself says what is wrong
         os.environ[RUN_ID] = str(os.getpid())
-        numbered = groupby(range(len(session.items)), key=lambda number: session.items[number].path)
-        self._left.extend([*numbers] for _, numbers in numbered)
+        name_of = [item.nodeid.partition("::")[0] for item in session.items]
+        files = [(name, [*numbers]) for name, numbers in groupby(range(len(name_of)), key=name_of.__getitem__)]
+        files.sort(key=lambda file: LONG.index(file[0]) if file[0] in LONG else len(LONG))
+        self._left.extend(numbers for _, numbers in files)
         gc.collect()
         gc.freeze()  # what was collected stays: no collection of a worker looks at it again
         try:

@@ -50,6 +50,12 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _KEPT = "HERMES_TEST_"  # switches of the test suite itself
 
 
+# Every process that a test starts imports the same sources: without bytecode it would compile them anew, which takes
+# longer than most commands do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
 def pytest_configure() -> None:
     """Started in the background of a shell, or by nohup, we would hand deafness for Ctrl+C to all that tests start."""
     if threading.current_thread() is threading.main_thread():

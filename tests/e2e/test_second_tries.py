@@ -11,7 +11,8 @@ import pytest
 pytestmark = pytest.mark.timeout(300)  # each starts pytest up to twice, with two workers
 ROOT = Path(__file__).parents[2]
 RUN = """
-import sys
+import os, sys
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none of them is needed, and some take a second to import
 sys.path.insert(0, {scripts!r})
 import _checks
 told = _checks.Told()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import compileall
 import hashlib
 import os
+import py_compile
 import shutil
 import signal
 import socket
@@ -53,6 +55,9 @@ class Installed:
         shutil.copytree(
             ROOT / "src" / "hermes", self.sources / "src" / "hermes", ignore=shutil.ignore_patterns("__pycache__")
         )
+        # Versions follow each other within a second, too fast for bytecode that goes by the time of its source: none is
+        # written, and that of the first version goes by the content, so that a start compiles only what has changed.
+        compileall.compile_dir(self.sources, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
         for name in ("scripts", "requirements"):
             shutil.copytree(ROOT / name, self.sources / name)
         self.python = sys.executable

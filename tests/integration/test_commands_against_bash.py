@@ -18,6 +18,8 @@ from hermes.core.shell_safety.judge import Verdict, judge
 from tests.fakes import bash_forms, bash_sandbox
 from tests.fakes.everyday_commands import EVERYDAY, SCRIPTS
 
+pytestmark = pytest.mark.one_python
+
 GENERATED = int(os.environ.get("HERMES_BASH_FORMS", "400"))
 SEED = int(os.environ.get("HERMES_BASH_SEED", "20261115"))
 RUN_ANYWAY = 120

@@ -16,6 +16,8 @@ from tests.fakes.qq import FakeQQ, openid
 from tests.fakes.server import Sent
 from tests.integration.qq_chat import AskingModel, gateway_on
 
+pytestmark = pytest.mark.one_python
+
 HALF_HOUR = 1800.0
 GROUP = "group/G1"
 DISCONNECTED = "WebSocket closed: code=4009 reason=Session timed out"

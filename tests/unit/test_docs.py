@@ -13,6 +13,8 @@ import pytest
 from hermes.cli.commands import COMMANDS
 from tests.contract.adapters.conftest import FAKES
 
+pytestmark = pytest.mark.one_python
+
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORMS = ROOT / "src" / "hermes" / "platforms"
 

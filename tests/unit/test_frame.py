@@ -83,6 +83,7 @@ def test_core_needs_nothing_but_the_standard_library(path: Path) -> None:
     assert not foreign - grammar - due_times
 
 
+@pytest.mark.one_python
 def test_every_module_says_what_it_is_for() -> None:
     silent = [
         str(path.relative_to(SOURCES))

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_python
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src"
 PACKAGE = SOURCES / "hermes"
@@ -108,3 +110,10 @@ def test_every_path_on_the_page_exists(page: str) -> None:
     assert named
     missing = [name for name in named if not any((base / name).exists() for base in (ROOT, PACKAGE))]
     assert not missing
+
+
+def test_every_file_of_tests_that_begins_first_exists() -> None:
+    text = (ROOT / "scripts" / "_workers.py").read_text("utf-8")
+    names = re.findall(r'^    "(tests/[^"]+)",$', text, re.MULTILINE)
+    assert names
+    assert [name for name in names if not (ROOT / name).is_file()] == []

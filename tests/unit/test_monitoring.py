@@ -7,7 +7,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.fakes.programs import needs
+
+pytestmark = pytest.mark.one_python
 
 FOLDER = Path(__file__).parents[2] / "docs" / "monitoring"
 

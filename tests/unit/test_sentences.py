@@ -113,18 +113,22 @@ def complaints(pattern: re.Pattern[str]) -> list[str]:
 # The source
 
 
+@pytest.mark.one_python
 def test_no_text_names_the_class_of_an_exception() -> None:
     assert complaints(CLASS_NAME) == []
 
 
+@pytest.mark.one_python
 def test_no_text_has_two_full_stops() -> None:
     assert complaints(DOUBLED) == []
 
 
+@pytest.mark.one_python
 def test_the_program_has_one_name() -> None:
     assert complaints(OTHER_SPELLING) == []
 
 
+@pytest.mark.one_python
 def test_no_text_is_made_of_the_class_of_an_exception() -> None:
     found: dict[str, int] = {}
     for name, tree in trees().items():
@@ -140,6 +144,7 @@ def test_no_text_is_made_of_the_class_of_an_exception() -> None:
     assert {f"{name}:{line}" for name, line in found.items() if name not in CLASSES_FOR_OTHERS} == set()
 
 
+@pytest.mark.one_python
 def test_a_full_stop_is_not_set_after_a_text_that_may_have_one() -> None:
     """``f"{error}."`` is right as long as the error ends without one; ``sentence(…)`` is always right."""
     found = []
@@ -159,6 +164,7 @@ def test_a_full_stop_is_not_set_after_a_text_that_may_have_one() -> None:
     assert found == []
 
 
+@pytest.mark.one_python
 def test_a_screen_of_the_command_line_spells_the_program_as_it_is_typed_here() -> None:
     """In a command's module the name comes from ``command_name``; other parts' texts pass ``as_typed`` there."""
     found = []
@@ -205,6 +211,7 @@ NUMBERS = {
 }  # fmt: skip
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["English", "Chinese"])
 @pytest.mark.parametrize("number", [1, 3])
 def test_every_sentence_reads_well_with_its_values(words: Texts, number: int) -> None:
@@ -328,6 +335,7 @@ FOR_DEVELOPERS = {"CONTRIBUTING.md", "docs/platforms.md"}
 """Pages that explain how to write a platform, and so name the classes it raises."""
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_reads_well(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -338,6 +346,7 @@ def test_a_page_reads_well(page: str) -> None:
         assert not CLASS_NAME.findall(text)
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("page", PAGES)
 def test_a_block_of_commands_spells_the_program_in_one_way(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -15,6 +15,8 @@ from tests.integration.api.fuzzing import fuzz
 from tests.integration.api.serving import Served, default_key, served
 from tests.integration.conftest import Start
 
+pytestmark = pytest.mark.one_python
+
 WORK = "^/v1/(chat/completions|responses|runs)$"
 
 

@@ -26,7 +26,7 @@ from tests.fakes.files import OPUS, png
 from tests.fakes.whatsapp import ANA, ANA_LID, BO, GROUP, ME, MY_LID, FakeWhatsApp
 from tests.fakes.whatsapp_bridge import SOURCES, TOKEN, RunningBridge
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.one_python]
 
 Json = dict[str, Any]
 

@@ -6,7 +6,11 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.whatsapp_bridge import SOURCES
+
+pytestmark = pytest.mark.one_python
 
 FUZZ = Path(__file__).with_name("fuzz_items.mjs")
 

@@ -17,6 +17,8 @@ import pytest
 from tests.fakes.whatsapp import ANA, ANA_LID, BO, ME, FakeWhatsApp
 from tests.fakes.whatsapp_bridge import TOKEN, RunningBridge
 
+pytestmark = pytest.mark.one_python
+
 ID = "3EB0" + "B2" * 9
 
 Json = dict[str, Any]

@@ -21,6 +21,8 @@ from tests.fakes.proxy import FakeHttpProxy, FakeProxy, FakeSocksProxy
 from tests.fakes.server import Changes
 from tests.fakes.whatsapp_bridge import RunningBridge
 
+pytestmark = pytest.mark.one_python
+
 WHATSAPP = "web.whatsapp.com"
 
 

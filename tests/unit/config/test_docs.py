@@ -15,6 +15,8 @@ from hermes.config.values import Key, Kind
 from hermes.services.adapters.registry import find_platforms
 from tests.unit.config.samples import Home
 
+pytestmark = pytest.mark.one_python
+
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "configuration.md").read_text("utf-8")
 MANIFESTS = tuple(find_platforms().manifests.values())
 PLACES = {

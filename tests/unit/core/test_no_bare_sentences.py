@@ -12,6 +12,8 @@ import pytest
 import hermes
 from hermes.core.i18n.en import Texts
 
+pytestmark = pytest.mark.one_python
+
 SOURCE = Path(hermes.__file__).parent
 SERVICES = SOURCE / "services"
 

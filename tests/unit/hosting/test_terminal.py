@@ -76,6 +76,7 @@ def trees(*folders: str) -> Iterator[tuple[str, ast.Module, list[str]]]:
             yield name, ast.parse(text), text.splitlines()
 
 
+@pytest.mark.one_python
 def test_nobody_else_writes_to_the_terminal() -> None:
     found = [
         f"{name}:{line} {what}"
@@ -96,6 +97,7 @@ def test_no_command_writes_to_a_stream_by_itself() -> None:
     assert not found
 
 
+@pytest.mark.one_python
 def test_only_the_one_place_holds_escape_sequences() -> None:
     found = [
         f"{name}:{node.lineno}"

@@ -178,6 +178,7 @@ def missing(texts: Iterator[str]) -> list[str]:
     )
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("name", SPOKEN)
 def test_every_sentence_of_these_files_is_known_in_chinese(name: str) -> None:
     # Examples are laid out first: of each line, the part behind the command is a sentence.
@@ -203,6 +204,7 @@ def test_every_command_every_verb_and_every_option_is_explained_in_chinese() -> 
     assert [text for text in said if not is_chinese(to_chinese(text))] == []
 
 
+@pytest.mark.one_python
 def test_the_catalogue_holds_no_sentence_that_nobody_prints() -> None:
     """The words of each part between the gaps stand in the source, in at most three texts."""
     written = "|".join(words_of(text) for path in printing() for text in templates(path))
@@ -224,6 +226,7 @@ def test_the_catalogue_holds_no_sentence_that_nobody_prints() -> None:
     assert stale == []
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("section", cli.SECTIONS)
 def test_every_gap_of_a_sentence_is_filled_in_chinese_too(section: dict[str, str]) -> None:
     for key, said in section.items():

@@ -8,6 +8,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.one_python
+
 ROOT = Path(__file__).resolve().parents[4]
 WEB = ROOT / "web"
 BUILT = ROOT / "src/hermes/servers/dashboard/built"
