@@ -28,6 +28,8 @@ from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
 from tests.integration.watching import SECONDS, code_in, make, results
 
+pytestmark = pytest.mark.one_python
+
 ANA, BEN = USER, 8
 NO_VOICE = {"TTS_PROVIDER": "openai", "TTS_BASE_URL": "http://127.0.0.1:9"}
 PICTURE = b"\x89PNG\r\n\x1a\n"

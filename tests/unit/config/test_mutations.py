@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from hermes.config import Loaded
 from tests.unit.config.samples import TOKEN, Home
+
+pytestmark = pytest.mark.one_python
 
 GOOD: dict[str, Any] = {
     "language": "zh",
