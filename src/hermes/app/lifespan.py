@@ -14,7 +14,7 @@ from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
 from hermes.app.startup import GatewayOptions, StartupContext
 from hermes.app.wiring import Wiring
-from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.errors import HomeInUseError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
@@ -32,7 +32,6 @@ __all__ = ["GatewayOptions", "open_gateway"]
 
 log = logging.getLogger(__name__)
 
-LOCK_WAIT_SECONDS = 3.0
 GATEWAY_WAIT_SECONDS = 30.0
 LOCK_BITE_SECONDS = 0.25
 SAY_AFTER_SECONDS = 1.0  # a command that works alone leaves sooner
@@ -113,21 +112,23 @@ async def _hand_over(gateway: Gateway, node: ClusterNode) -> None:
 
 
 async def _own(options: GatewayOptions) -> locks.Lock:
-    """Become the owner of the home. A gateway waits out a command that works there alone; a command waits less."""
+    """Become the owner of the home. A gateway waits out a command that works there alone; a command does not wait."""
     path = paths.owner_lock(str(options.home))
-    seconds = GATEWAY_WAIT_SECONDS if options.only is None else LOCK_WAIT_SECONDS
-    lock = await asyncio.to_thread(locks.take, path, options.owner_name, SAY_AFTER_SECONDS)
-    if lock is None:
+    patience = SAY_AFTER_SECONDS if options.only is None else LOCK_BITE_SECONDS
+    lock = await asyncio.to_thread(locks.take, path, options.owner_name, patience)
+    if lock is None and options.only is None:
         holder = locks.holder(path) or locks.Holder()
-        log.warning("Home is in use", extra={"by": holder.describe(), "waiting_seconds": seconds})
+        log.warning("Home is in use", extra={"by": holder.describe(), "waiting_seconds": GATEWAY_WAIT_SECONDS})
         options.on_wait(f"{holder.describe()} holds the home; end it{holder.how_to_end()}")
-        deadline = time.monotonic() + seconds - SAY_AFTER_SECONDS
+        deadline = time.monotonic() + GATEWAY_WAIT_SECONDS - SAY_AFTER_SECONDS
         while lock is None and time.monotonic() < deadline:  # in bites: a thread that waits cannot be cancelled
             lock = await asyncio.to_thread(locks.take, path, options.owner_name, LOCK_BITE_SECONDS)
         options.on_wait("")
     if lock is None:
-        who = (locks.holder(path) or holder).describe()
-        raise GatewayError(f"{options.home} is in use by {who}. One process at a time owns a home; end that one first.")
+        who = (locks.holder(path) or locks.Holder()).describe()
+        raise HomeInUseError(
+            f"{options.home} is in use by {who}. One process at a time owns a home; end that one first."
+        )
     return lock
 
 

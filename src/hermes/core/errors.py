@@ -3,6 +3,7 @@
 GatewayError
 ├── ConfigError             the operator edits the configuration
 ├── ForeignHomeError        the home or a file in it is not ours; nothing was touched, the operator chooses
+├── HomeInUseError          another process owns the home; a command asks that process, or waits for its end
 ├── StoreIsDownError        nothing was stored; whoever called tries again with backoff
 │   ├── OutcomeOfCommitUnknownError   maybe stored; the same write, keyed by its caller, is repeated
 │   └── NodeIsGoneError               other nodes have taken over; this worker ends, and the next one goes on
@@ -37,6 +38,10 @@ class ConfigError(GatewayError):
 
 class ForeignHomeError(GatewayError):
     """A home or a database that another program made. It is left exactly as it was."""
+
+
+class HomeInUseError(GatewayError):
+    """Another process has taken the home, perhaps just now. Nothing was opened."""
 
 
 class StoreIsDownError(GatewayError):

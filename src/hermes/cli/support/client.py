@@ -22,7 +22,7 @@ from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
 from hermes.core.durations import format_time
-from hermes.core.errors import ForeignHomeError, GatewayError
+from hermes.core.errors import ForeignHomeError, GatewayError, HomeInUseError
 from hermes.core.keys import LOCAL
 from hermes.hosting import heartbeat, lifecycle, locks, paths, processes
 from hermes.hosting.control import client as control
@@ -43,6 +43,7 @@ BACK_SECONDS = 30.0  # a worker that was killed is up again long before, on a bu
 OWNER_SECONDS = 30.0  # another command that works alone here is let finish
 CHAT_SECONDS = 3.0  # a chat that works alone and was just opened begins to answer others
 SAY_AFTER_SECONDS = 1.5  # nobody waits longer without being told for what
+SETTLE_SECONDS = 0.3  # in which a starting worker takes a home that was just left
 LOCKED_SECONDS = 1.0  # so long a command that works alone waits for a database that another program has locked
 CONNECT_SECONDS = 2.0  # and so long for a database server
 LONE_CHAT = "hermes chat"
@@ -52,7 +53,6 @@ OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
 REAP_SECONDS = 10.0
-FRESH_SECONDS = 3.0  # a heart beats every second
 MAX_TEXT_CHARS = 5_000_000
 
 
@@ -98,6 +98,7 @@ class GatewayClient:
         self._inside: InProcessGateway | None = None
         self._lock = threading.RLock()  # a chat asks from several threads: one opens or closes, the others wait
         self._is_closed = False
+        self._is_out_of_reach = False  # the gateway works, and its socket is in another container
 
     @property
     def is_alone(self) -> bool:
@@ -126,7 +127,8 @@ class GatewayClient:
                     return inside.ask(verb, args, shown)
                 is_followed = shown is not None and is_listening(self.home)
                 patience = ANSWER_SECONDS if timeout is None or is_followed else timeout
-                return control.call(self.home, verb, args, patience, shown)
+                # A worker that ended since we looked has a successor, which is waited for at its socket.
+                return control.call(self.home, verb, args, patience, shown, may_leave_file=self._is_out_of_reach)
             except _ReaderIsGone:
                 raise BrokenPipeError from None
             except GatewayIsStalledError:
@@ -151,18 +153,25 @@ class GatewayClient:
             raise GatewayError("This command is ending.")
         if self._inside is not None and self._inside.is_over:
             self._forget()
-        if self._inside is not None:
-            return
-        if control.is_running(self.home):
-            _wait_for_gateway(self.home)
-            if control.is_running(self.home):
+        taken: HomeInUseError | None = None
+        for _ in range(TRIES):
+            if self._inside is not None:
                 return
-        if self._alone is Standalone.NEVER:
-            raise GatewayIsDownError(f"The gateway is not running. Start it: {command_name()} gateway run")
-        refuse_foreign(self.home)
-        if _wait_for_owner(self.home):
-            return
-        self._inside = self._open()
+            if control.is_running(self.home):
+                self._is_out_of_reach = _wait_for_gateway(self.home)
+                if control.is_running(self.home):
+                    return
+            if self._alone is Standalone.NEVER:
+                raise GatewayIsDownError(f"The gateway is not running. Start it: {command_name()} gateway run")
+            refuse_foreign(self.home)
+            if _wait_for_owner(self.home):
+                return
+            try:
+                self._inside = self._open()
+            except HomeInUseError as error:  # by a gateway or a command that began while we opened
+                taken = error
+        if taken is not None:
+            raise taken
 
     def _open(self) -> InProcessGateway:
         from hermes.store.sqlite import losses
@@ -283,11 +292,20 @@ def is_listening(home: Path) -> bool:
     return False
 
 
-def _wait_for_gateway(home: Path) -> None:
-    """Return when a gateway can be asked, or holds the home no longer. Raises what keeps it from starting."""
-    began, is_told = time.monotonic(), False
-    while control.is_running(home) and not is_listening(home) and not works_out_of_reach(home):
-        if reason := _why_it_waits(home):
+def _wait_for_gateway(home: Path) -> bool:
+    """Return when a gateway can be asked, or holds the home no longer. Raises what keeps it from starting.
+
+    True: it works and its socket is out of reach (another container), so that it is asked by request files.
+    """
+    began, is_told, told_since = time.monotonic(), False, time.time() + SETTLE_SECONDS
+    before: heartbeat.Beat | None = None
+    while control.is_running(home) and not is_listening(home):
+        # A worker that was just killed may still hold the home while its socket is closed already: it beats no more.
+        beat = _beat_of_owner(home)
+        if beat is not None and before is not None and beat.pid == before.pid and beat.at != before.at:
+            return True
+        before = beat
+        if reason := _why_it_waits(home, told_since):
             raise GatewayError(reason)
         waited = time.monotonic() - began
         if waited >= BACK_SECONDS:
@@ -299,12 +317,17 @@ def _wait_for_gateway(home: Path) -> None:
             is_told = True
             note(f"The gateway is starting. I wait up to {BACK_SECONDS:.0f} s for it.")
         time.sleep(processes.LOOK_SECONDS)
+    return False
 
 
-def _why_it_waits(home: Path) -> str:
-    """Why a gateway that does not answer will not do so soon, with what to type; '' where nothing is known of it."""
+def _why_it_waits(home: Path, told_since: float) -> str:
+    """Why a gateway that does not answer will not do so soon, with what to type; '' where nothing is known of it.
+
+    What a worker told before ``told_since`` may be over: it has waited for us, perhaps.
+    """
     seen, last = heartbeat.read(paths.heartbeat(str(home))), lifecycle.last_exit(str(home))
-    if seen is not None and seen.doing and not seen.ready_at and processes.is_alive(seen.pid, ""):
+    is_waiting = seen is not None and seen.doing and not seen.ready_at and processes.is_alive(seen.pid, "")
+    if seen is not None and is_waiting and seen.at >= told_since:
         return f"The gateway cannot start: {seen.doing.rstrip('.')}. It keeps trying. Look: {command_name()} doctor"
     if last is None or not last.get("restarted") or (seen is not None and seen.at > float(last["at"])):
         return ""
@@ -362,15 +385,13 @@ def lone_owner(home: Path) -> str:
     return holder.describe()
 
 
-def works_out_of_reach(home: Path) -> bool:
-    """Tell whether a gateway is well but its socket out of reach (another container): use request files."""
+def _beat_of_owner(home: Path) -> heartbeat.Beat | None:
+    """The last heartbeat of the process that owns the home, where it serves."""
     seen = heartbeat.read(paths.heartbeat(str(home)))
     owner = locks.holder(paths.owner_lock(str(home)))
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
-        return False
-    if seen.doing in (heartbeat.STOPPING, heartbeat.RESTARTING):
-        return False
-    return seen.age(time.time(), time.monotonic()) < FRESH_SECONDS
+        return None
+    return None if seen.doing in (heartbeat.STOPPING, heartbeat.RESTARTING) else seen
 
 
 # In this process
@@ -452,7 +473,7 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
         raise NothingIsStoredError(f"Nothing is stored in {home} yet.")
     lock = locks.take(paths.owner_lock(str(home)), "hermes command")
     if lock is None:
-        raise GatewayIsDownError("Another process has just taken the home.")
+        raise HomeInUseError("Another process has just taken the home.")
     try:
         if (home / ".restore").exists():
             from hermes.store.backup import restore

@@ -48,11 +48,14 @@ def call(
     args: Mapping[str, Any] | None = None,
     timeout: float = ANSWER_SECONDS,
     on_event: OnEvent | None = None,
+    *,
+    may_leave_file: bool = True,
 ) -> Any:
     """Ask for one thing and return its result.
 
     Without ``on_event`` the whole answer must come within ``timeout`` seconds. With it the answer may take
     as long as it likes, and ``timeout`` is the longest silence: the gateway sends a sign of life meanwhile.
+    ``may_leave_file``: where nobody listens at the socket, a request file is left for the gateway.
     Raises GatewayIsDownError, GatewayIsStalledError or RefusedByGatewayError.
     """
     folder = os.fspath(home)
@@ -62,6 +65,8 @@ def call(
     except OSError:
         if not is_running(folder):
             raise GatewayIsDownError("The gateway is not running.") from None
+        if not may_leave_file:
+            raise GatewayIsDownError("The gateway is starting.") from None
         return _call_by_file(folder, request, timeout, on_event)
     with line:
         return _call_by_socket(line, request, timeout, on_event)

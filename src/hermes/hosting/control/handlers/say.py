@@ -19,7 +19,7 @@ from hermes.config import ToolProgressMode
 from hermes.core.approval import ApprovalState
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.keys import LOCAL, ChatKind, SessionKey
+from hermes.core.keys import LOCAL, ChatKind, SessionKey, Target
 from hermes.core.messages import MAX_PICTURE_BYTES, MAX_PICTURES, OutboundMessage, Picture
 from hermes.core.requests import TurnResult
 from hermes.core.text import one_line
@@ -52,10 +52,11 @@ OUTPUT_BYTES = 4096  # of a running command that a terminal is shown
 OUTPUT_LINES = 5
 MAX_ARGUMENTS = 20_000  # characters of a call that a terminal is shown
 MAX_RESULT = 4_000  # and of its result
-LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
+LAST_WORDS_SECONDS = 30.0  # after the end of a message; an answer that could not be shown here waits in the outbox
+ELSEWHERE_SECONDS = 2.0  # the same for what goes to another chat
 
 _OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN})
-_OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
+_OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED, OutboxState.PARKED})
 _NOT_WAITED_FOR = frozenset({OutboxKind.PREVIEW, OutboxKind.EDIT})
 
 _News = TurnEvent | ReasoningArrived | OutboundMessage
@@ -70,7 +71,7 @@ class MessageProgress:
     state: str = ""
     reason: str = ""
     pending: tuple[approvals.Approval, ...] = ()
-    undelivered: frozenset[str] = frozenset()
+    undelivered: tuple[outbox.OutboxRow, ...] = ()
     is_over: bool = False
 
 
@@ -88,6 +89,7 @@ class _FollowedMessage:
     is_command: bool = False
     wants_reasoning: bool = False
     event_id: str = ""
+    over_at: float = 0.0  # since when the store says that the message has ended; 0.0 while it goes on
     result: TurnResult | None = None  # of the last turn that ended
     running: str = ""  # the call of a tool that runs now
     output: str = ""  # of that tool, as last told
@@ -155,22 +157,33 @@ class SayHandler:
 
     async def _follow(self, said: _FollowedMessage, reply: Reply) -> MessageProgress:
         """Tell everything until the message has ended and what it caused is recorded as delivered."""
-        loop = asyncio.get_running_loop()
-        patience, pause = loop.time() + LAST_WORDS_SECONDS, LOOK_SECONDS
+        pause = LOOK_SECONDS
         is_worth_a_look = True  # asked again with the same key, it may be over already
         while True:
             if is_worth_a_look:
                 standing = await self._gateway.db.read(_standing, said.key, said.lane, said.woken, said.turns)
-                if not standing.is_over:
-                    patience = loop.time() + LAST_WORDS_SECONDS
-                elif not standing.undelivered or loop.time() >= patience:
+                waited_for = await self._waited_for(said, standing)
+                if standing.is_over and not waited_for:
                     await asyncio.sleep(0)  # whatever was handed over just now is still on its way through the queue
                     while not said.news.empty():
                         await self._tell(said.news.get_nowait(), said, reply)
                     return standing
-                has_all = standing.is_over and standing.undelivered <= said.delivered
+                has_all = standing.is_over and waited_for <= said.delivered
                 pause = RECORD_SECONDS if has_all else LOOK_SECONDS
             is_worth_a_look = await self._tell_news(said, reply, pause)
+
+    async def _waited_for(self, said: _FollowedMessage, standing: MessageProgress) -> set[str]:
+        """What is still to be delivered, for as long as it is worth waiting for after the end of the message."""
+        now, target = asyncio.get_running_loop().time(), str(Target(LOCAL, said.chat))
+        # A stream gives no reason to look, so the time counts from the first look after the end.
+        said.over_at = (said.over_at or now) if standing.is_over else 0.0
+        rows = [row for row in standing.undelivered if row.target == target or row.state != OutboxState.PARKED]
+        if standing.is_over and any(row.state == OutboxState.PARKED for row in rows):
+            # It was tried before we listened and recorded after we wrote.
+            await self._gateway.db.write(outbox.unpark, target, now=self._gateway.clock.now())
+            self._gateway.outbox_writer.due_target(target)
+        patience = LAST_WORDS_SECONDS if any(row.target == target for row in rows) else ELSEWHERE_SECONDS
+        return set() if standing.is_over and now >= said.over_at + patience else {row.id for row in rows}
 
     async def _tell_news(self, said: _FollowedMessage, reply: Reply, seconds: float) -> bool:
         """Tell one thing that happened. True when it is worth a look into the store."""
@@ -330,8 +343,8 @@ def _pending(tx: Tx, turn_id: str) -> tuple[approvals.Approval, ...]:
     return tuple(asked for asked in approvals.of_turn(tx, turn_id) if asked.state == ApprovalState.PENDING)
 
 
-def _undelivered(letters: list[outbox.OutboxRow]) -> frozenset[str]:
-    return frozenset(row.id for row in letters if row.state in _OPEN_OUTBOX and row.kind not in _NOT_WAITED_FOR)
+def _undelivered(letters: list[outbox.OutboxRow]) -> tuple[outbox.OutboxRow, ...]:
+    return tuple(row for row in letters if row.state in _OPEN_OUTBOX and row.kind not in _NOT_WAITED_FOR)
 
 
 def _sleeping_turn(tx: Tx, lane: str) -> str:
