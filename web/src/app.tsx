@@ -1,6 +1,6 @@
 import { Component, type ComponentChildren, type ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { loadSession, mayOpen, root, session, signIn, signOut } from "./api/client";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { loadSession, mayOpen, session, signIn, signOut } from "./api/client";
 import { connect, connection, disconnect, lostAt, reconnectNow } from "./api/live";
 import { useTick } from "./hooks";
 import { chooseLanguage, formatDuration, language, t } from "./i18n";
@@ -8,7 +8,7 @@ import { theme, type Theme } from "./preferences";
 import { followLinks, go, href, PAGES, route, type Page } from "./router";
 import { SignIn } from "./sign-in";
 import { waiting, watchWaiting } from "./waiting";
-import { Icon, type IconName } from "./ui/icons";
+import { Icon, Mark, type IconName } from "./ui/icons";
 import { Failure, IconButton } from "./ui/parts";
 import { Toasts } from "./ui/toast";
 import Chat from "./pages/chat";
@@ -168,7 +168,7 @@ function Frame() {
     <div class={`frame ${isOpen ? "menu-open" : ""}`} onClick={followLinks}>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{t("skip")}</a>
       <nav class="side" aria-label={t("pages")}>
-        <a class="brand" href={href("overview")}><img src={`${root}/dashboard/icon.svg`} alt="" width="24" height="24" /> <span>Hermes</span></a>
+        <a class="brand" href={href("overview")}><Mark size={24} /> <span>Hermes</span></a>
         <div class="links">{shown.map((one) => <NavLink key={one} page={one} />)}</div>
         <Preferences />
       </nav>
@@ -209,7 +209,7 @@ export function App() {
       setError(reason as Error);
     }
   }
-  useEffect(() => {
+  useLayoutEffect(() => {
     void begin();
     const onHash = () => location.hash.startsWith("#sign-in=") && void begin();
     addEventListener("hashchange", onHash);
@@ -219,7 +219,7 @@ export function App() {
     <>
       {session.value ? <Frame /> : session.value === null
         ? <SignIn error={error} preferences={<Preferences />} />
-        : error ? <div class="page"><Failure error={error} onRetry={() => void begin()} /></div> : <div class="loading whole"><span class="spinner" /></div>}
+        : error ? <div class="page"><Failure error={error} onRetry={() => void begin()} /></div> : <div class="loading whole"><span class="spinner" /> <span>Hermes</span></div>}
       <Toasts />
     </>
   );

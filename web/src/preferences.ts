@@ -1,9 +1,9 @@
-/** What this browser remembers: theme and language. Nothing secret is ever kept here. */
+/** What this browser remembers: theme, language, which conversations were seen. Nothing secret is ever kept here. */
 import { effect, signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";
 
-function stored(name: string): string {
+export function stored(name: string): string {
   try {
     return localStorage.getItem(`hermes.${name}`) ?? "";
   } catch {

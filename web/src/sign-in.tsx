@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { root, signIn } from "./api/client";
+import { signIn } from "./api/client";
 import { useTitle } from "./hooks";
 import { t } from "./i18n";
+import { Mark } from "./ui/icons";
 import { Button, Field } from "./ui/parts";
 
 export function SignIn({ error, preferences }: { error: Error | undefined; preferences: ComponentChildren }) {
@@ -25,7 +26,7 @@ export function SignIn({ error, preferences }: { error: Error | undefined; prefe
   return (
     <main class="sign-in">
       <div class="sign-in-card">
-        <img src={`${root}/dashboard/icon.svg`} alt="" width="44" height="44" />
+        <Mark size={44} />
         <h1>{t("signInTitle")}</h1>
         {problem && <p class="notice bad" role="alert" dir="auto">{problem}</p>}
         <section>

@@ -1,5 +1,6 @@
 /** Requests to the gateway: the cookie goes by itself, the CSRF token with everything that changes something. */
 import { signal } from "@preact/signals";
+import { forgetDrafts } from "../chat/drafts";
 
 export interface SignedIn {
   name: string;
@@ -26,6 +27,12 @@ export class ApiError extends Error {
     readonly body: unknown = null,
   ) {
     super(message);
+  }
+
+  /** The session that took the place of the one that was asked. */
+  get next(): string {
+    const error = (this.body as { error?: { session_id?: string | null } } | null)?.error;
+    return error?.session_id ?? "";
   }
 }
 
@@ -108,6 +115,7 @@ export async function signIn(proof: { code: string } | { key: string }): Promise
 }
 
 export async function signOut(): Promise<void> {
+  forgetDrafts();
   await api.post("/api/dashboard/sign-out");
   session.value = null;
 }

@@ -2,8 +2,8 @@
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
-export type Session = Schemas["Session"] & { snippet?: string };
-export type SessionLine = Omit<Schemas["SessionLine"], "content"> & { content: string | ContentPart[] | null };
+export type Session = Schemas["Session"] & { snippet?: string; may_write?: boolean };
+export type SessionLine = Omit<Schemas["SessionLine"], "content"> & { content: string | ContentPart[] | null; origin?: { platform: string; name: string } | null };
 export interface ContentPart {
   type: string;
   text?: string;

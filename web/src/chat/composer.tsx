@@ -1,7 +1,9 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { IconButton, Button } from "../ui/parts";
 import { toast } from "../ui/toast";
+import { loadMarkdown } from "../ui/text";
+import { keepDraft, readDraft } from "./drafts";
 import { picturesOf, readPicture } from "./pictures";
 
 export interface Draft {
@@ -17,14 +19,14 @@ export function Composer(
   { isRunning, onSend, onStop, draftKey, dropped, restored }:
     { isRunning: boolean; onSend: (draft: Draft, how: How) => Promise<boolean>; onStop: () => void; draftKey: string; dropped: File[]; restored: Draft | null },
 ) {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(() => readDraft(draftKey));
   const [pictures, setPictures] = useState<string[]>([]);
   const [isSending, setSending] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
 
   useEffect(() => {
-    setText("");
+    setText(readDraft(draftKey));
     setPictures([]);
     if (matchMedia("(pointer: fine)").matches) area.current?.focus();
   }, [draftKey]);
@@ -34,6 +36,11 @@ export function Composer(
     element.style.height = "auto";
     element.style.height = `${Math.min(element.scrollHeight + 2, 260)}px`;
   }, [text]);
+  const write = useCallback((value: string) => {
+    setText(value);
+    keepDraft(draftKey, value);
+    void loadMarkdown().catch(() => undefined); // the answer tries again
+  }, [draftKey]);
   useEffect(() => void addPictures(dropped), [dropped]);
   useEffect(() => {
     if (!restored) return;
@@ -56,7 +63,7 @@ export function Composer(
     const draft = { text: text.trim(), pictures };
     if ((!draft.text && !draft.pictures.length) || isSending) return;
     setSending(true);
-    setText("");
+    write("");
     setPictures([]);
     const isTaken = await onSend(draft, how);
     if (!isTaken) {
@@ -98,7 +105,7 @@ export function Composer(
         />
         <textarea
           ref={area} rows={1} dir="auto" value={text} aria-label={t("writeMessage")} placeholder={t("writeMessage")}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => write(event.currentTarget.value)}
           onKeyDown={onKey}
           onPaste={(event) => {
             const files = picturesOf(event.clipboardData);

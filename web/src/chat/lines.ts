@@ -19,6 +19,8 @@ export interface TextView {
   seq: number;
   at: number;
   turn: string;
+  /** Where it was written, in a conversation that is held in several places. */
+  origin?: string;
 }
 export interface Picture {
   /** What the page may show by itself (data:, blob:), or '' where the gateway keeps the bytes. */
@@ -58,7 +60,7 @@ export function toViews(lines: readonly SessionLine[]): View[] {
     }
     if (text || pictures.length) {
       const kind = line.role === "user" ? "user" : line.role === "assistant" ? "agent" : "note";
-      views.push({ kind, key: `m${line.seq}`, text, pictures, seq: line.seq, at: line.created_at, turn: line.turn_id ?? "" });
+      views.push({ kind, key: `m${line.seq}`, text, pictures, seq: line.seq, at: line.created_at, turn: line.turn_id ?? "", origin: line.origin?.platform });
     }
     for (const call of line.tool_calls ?? []) {
       const view: ToolView = {

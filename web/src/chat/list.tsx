@@ -6,6 +6,7 @@ import { t } from "../i18n";
 import { href } from "../router";
 import { Age, Loading, More, Search } from "../ui/parts";
 import { oneLine } from "../ui/text";
+import { isUnread } from "./unread";
 
 const PAGE = 40;
 
@@ -22,6 +23,7 @@ export function ConversationList({ current, onGo }: { current: string; onGo: () 
     (signal) => api.get<List<Session>>("/api/sessions", { limit: Math.min(limit, 200), query: words }, signal),
     ["session", "turn"], [words, limit],
   );
+  const isNew = (session: Session) => session.id !== current && isUnread(session.id, session.updated_at);
   return (
     <aside class="conversations" aria-label={t("conversations")}>
       <div class="conversations-head">
@@ -35,8 +37,13 @@ export function ConversationList({ current, onGo }: { current: string; onGo: () 
             <ul>
               {page.data.map((session) => (
                 <li key={session.id}>
-                  <a href={href("chat", { id: session.id })} aria-current={session.id === current ? "true" : undefined} onClick={onGo}>
-                    <span class="name" dir="auto">{session.is_busy && <span class="pulse" title={t("working")} />}{nameOf(session)}</span>
+                  <a
+                    href={href("chat", { id: session.id })} onClick={onGo} class={isNew(session) ? "unread" : ""}
+                    aria-current={session.id === current ? "true" : undefined}
+                  >
+                    <span class="name" dir="auto">
+                      {session.is_busy && <span class="pulse" title={t("working")} />}{nameOf(session)}{isNew(session) && <span class="sr"> {t("unread")}</span>}
+                    </span>
                     <span class="meta"><span>{session.platform === "api" ? "" : session.platform}</span> <Age at={session.updated_at} /></span>
                     {session.snippet && <span class="snippet" dir="auto">{oneLine(session.snippet, 120)}</span>}
                   </a>

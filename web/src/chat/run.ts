@@ -9,6 +9,7 @@ const LONGEST_DELAY = 5000;
 export interface RunState {
   runId: string;
   turnId: string;
+  sessionId: string;
   status: "starting" | "queued" | "running" | "waiting_approval" | "completed" | "failed" | "cancelled";
   /** What was written and done so far, in order. */
   parts: (({ kind: "text"; key: string; text: string; isOpen: boolean }) | ToolView)[];
@@ -20,6 +21,7 @@ interface RunData {
   type: string;
   run_id?: string;
   turn_id?: string | null;
+  session_id?: string | null;
   message_id?: string | null;
   delta?: string;
   text?: string;
@@ -39,12 +41,12 @@ interface RunData {
 export const ENDED: readonly string[] = ["completed", "failed", "cancelled"];
 
 export function emptyRun(): RunState {
-  return { runId: "", turnId: "", status: "starting", parts: [], approvals: [], error: "" };
+  return { runId: "", turnId: "", sessionId: "", status: "starting", parts: [], approvals: [], error: "" };
 }
 
 /** The state after an event. A new object each time: what did not change keeps its identity. */
 export function advance(state: RunState, data: RunData): RunState {
-  const next: RunState = { ...state, runId: data.run_id ?? state.runId, turnId: data.turn_id ?? state.turnId };
+  const next: RunState = { ...state, runId: data.run_id ?? state.runId, turnId: data.turn_id ?? state.turnId, sessionId: data.session_id ?? state.sessionId };
   switch (data.type) {
     case "run.queued":
       return { ...next, status: "queued" };
@@ -98,6 +100,7 @@ export class RunFollower {
   private readonly stop = new AbortController();
   private lastId = "";
   private frame = 0;
+  private isTold = false;
 
   constructor(private readonly onState: (state: RunState) => void) {
     addEventListener("pagehide", this.leave); // a page that was left may stay in the browser's memory, with its connections
@@ -127,7 +130,7 @@ export class RunFollower {
     // A hidden window gets no frames: say it by a timer there.
     const say = () => {
       this.frame = 0;
-      if (!this.stop.signal.aborted) this.onState(this.state);
+      if (!this.stop.signal.aborted && !this.isTold) this.onState(this.state);
     };
     if (document.hidden) setTimeout(say, 0);
     else this.frame = requestAnimationFrame(say);
@@ -181,6 +184,8 @@ export class RunFollower {
       delay = Math.min(delay * 2, LONGEST_DELAY);
     }
     removeEventListener("pagehide", this.leave);
+    cancelAnimationFrame(this.frame);
+    this.isTold = true; // a frame that comes late would show the run again, beside its lines in the transcript
     if (!this.stop.signal.aborted) this.onState(this.state);
   }
 }

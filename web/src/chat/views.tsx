@@ -27,6 +27,12 @@ function gist(json: string): string {
   }
 }
 
+/** How people write the name of a platform. */
+export function platformName(name: string): string {
+  const words: Record<string, string> = { qq: "QQ", whatsapp: "WhatsApp", weixin: "Weixin", dashboard: t("dashboard") };
+  return words[name] ?? name.charAt(0).toUpperCase() + name.slice(1);
+}
+
 export const ToolCard = memo(({ call }: { call: ToolView }) => (
   <details class={`tool ${call.outcome}`}>
     <summary>
@@ -68,6 +74,7 @@ export const TextMessage = memo((
       {view.text && (view.kind === "agent" ? <Markdown text={view.text} /> : <PlainText text={view.text} />)}
     </div>
     <footer class="message-tools">
+      {view.origin && <span class="origin">{platformName(view.origin)}</span>}
       <Time at={view.at} />
       <IconButton icon="copy" label={t("copy")} onClick={() => copyText(view.text)} />
       {onEdit && view.kind === "user" && <IconButton icon="edit" label={t("editBranch")} onClick={() => onEdit(view)} />}

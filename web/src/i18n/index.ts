@@ -1,17 +1,24 @@
-import { computed, effect } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { session } from "../api/client";
 import { chosenLanguage, remember } from "../preferences";
 import { en, type Texts } from "./en";
-import { zh } from "./zh";
 
 export const language = computed<"en" | "zh">(() => {
   const wanted = chosenLanguage.value || session.value?.language || navigator.language;
   return wanted.toLowerCase().startsWith("zh") ? "zh" : "en";
 });
-const texts = computed<Texts>(() => (language.value === "zh" ? zh : en));
+const texts = signal<Texts>(en);
+
+/** Fetch the sentences of the chosen language. English is always there. */
+export async function loadTexts(): Promise<void> {
+  const wanted = language.value;
+  const found = wanted === "zh" ? (await import("./zh")).zh : en;
+  if (language.value === wanted) texts.value = found;
+}
 
 effect(() => {
   document.documentElement.lang = language.value === "zh" ? "zh-Hans" : "en";
+  void loadTexts().catch(() => undefined); // the gateway is gone for now: what is shown stays
 });
 
 export function chooseLanguage(value: string): void {

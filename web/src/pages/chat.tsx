@@ -7,7 +7,8 @@ import { ConversationList, nameOf } from "../chat/list";
 import { mergeLines, toViews, type TextView } from "../chat/lines";
 import { picturesOf } from "../chat/pictures";
 import { ENDED, RunFollower, type RunState } from "../chat/run";
-import { TextMessage, ToolCard } from "../chat/views";
+import { markSeen } from "../chat/unread";
+import { platformName, TextMessage, ToolCard } from "../chat/views";
 import { useLive, useTitle } from "../hooks";
 import { t } from "../i18n";
 import { go, route } from "../router";
@@ -176,6 +177,21 @@ export default function Chat() {
     return () => watch.disconnect();
   }, []);
 
+  // What is shown in a window that is looked at has been seen.
+  useEffect(() => {
+    const see = () => { if (session && !document.hidden) markSeen(session.id, session.updated_at); };
+    see();
+    document.addEventListener("visibilitychange", see);
+    return () => document.removeEventListener("visibilitychange", see);
+  }, [session?.id, session?.updated_at]);
+
+  // A chat on a phone may have begun a new session with this message: go there.
+  useEffect(() => {
+    if (!run?.sessionId || !session || session.platform === "api" || run.sessionId === session.id) return;
+    startedHere.current = run.sessionId;
+    go("chat", { id: run.sessionId }, true);
+  }, [run?.sessionId, session?.id]);
+
   async function follow(start: (following: RunFollower) => Promise<void>): Promise<boolean> {
     follower.current?.leave();
     const following = new RunFollower((state) => setRun(state));
@@ -187,7 +203,9 @@ export default function Chat() {
     } catch (reason) {
       if (follower.current === following) leaveRun();
       const isStopped = reason instanceof DOMException && reason.name === "AbortError";
-      if (!isStopped) toast((reason as Error).message, "error");
+      const newer = reason instanceof ApiError && reason.code === "session_not_current" ? reason.next : "";
+      if (newer) go("chat", { id: newer });
+      if (!isStopped) toast(newer ? t("movedOn") : (reason as Error).message, "error");
       return isStopped;
     }
     if (follower.current !== following) return true;
@@ -264,6 +282,7 @@ export default function Chat() {
   const settled = isLive ? views.filter((view) => view.turn !== run.turnId || (view.kind === "user" && !sent)) : views;
   const lastAgent = settled.findLast((view) => view.kind === "agent")?.key;
   const isApi = !session || session.platform === "api";
+  const mayWrite = isApi || session?.may_write === true;
   const isMissing = error instanceof ApiError && error.status === 404 && run !== null;
 
   return (
@@ -282,7 +301,7 @@ export default function Chat() {
         <header class="talk-head">
           <IconButton icon="sessions" class="only-phone" label={t("showList")} onClick={() => setListOpen(true)} />
           <h1 dir="auto">{session ? nameOf(session) : t("newChat")}</h1>
-          {session && !isApi && <span class="chip">{session.platform}</span>}
+          {session && !isApi && <span class="chip" title={mayWrite ? t("alsoOnHelp", { platform: platformName(session.platform) }) : undefined}>{mayWrite ? t("alsoOn", { platform: platformName(session.platform) }) : platformName(session.platform)}</span>}
         </header>
         <div
           class="scroller" ref={scroller} tabIndex={0} role="log" aria-label={t("page_chat")} aria-live="off"
@@ -302,8 +321,8 @@ export default function Chat() {
               ? <ToolCard key={view.key} call={view} />
               : (
                 <TextMessage
-                  key={view.key} view={view} onBranch={branch} onEdit={isApi ? edit : undefined}
-                  onRetry={isApi && !isRunning && view.key === lastAgent ? retry : undefined}
+                  key={view.key} view={view} onBranch={branch} onEdit={mayWrite ? edit : undefined}
+                  onRetry={mayWrite && !isRunning && view.key === lastAgent ? retry : undefined}
                 />
               ))}
             {sent && isLive && <TextMessage view={sent} />}
@@ -318,11 +337,11 @@ export default function Chat() {
             onClick={() => { if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight; }}
           ><Icon name="down" /></button>
         )}
-        {isApi
+        {mayWrite
           ? <Composer isRunning={isRunning} onSend={submit} onStop={stop} draftKey={id} dropped={dropped} restored={restored} />
           : (
             <div class="composer held">
-              <p>{t("heldOn", { platform: session?.platform ?? "" })}</p>
+              <p>{t("heldOn", { platform: platformName(session?.platform ?? "") })}</p>
               <Button kind="primary" icon="branch" onClick={() => void fork(null).then((copy) => go("chat", { id: copy }), (reason: Error) => toast(reason.message, "error"))}>{t("continueCopy")}</Button>
             </div>
           )}

@@ -49,3 +49,16 @@ export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
     </svg>
   );
 }
+
+/** The sign of the gateway, as in icon.svg. */
+export function Mark({ size }: { size: number }) {
+  return (
+    <svg width={size} height={size} viewBox="0 0 64 64" aria-hidden="true" focusable="false">
+      <rect width="64" height="64" rx="14" fill="#0f766e" />
+      <g fill="none" stroke="#fff" stroke-width="4.5" stroke-linecap="round" stroke-linejoin="round">
+        <path d="M22 16v32M42 16v32M22 32h20" />
+        <path d="M22 22c-5 0-8-2-10-5M42 22c5 0 8-2 10-5" stroke="#99f6e4" stroke-width="3.5" />
+      </g>
+    </svg>
+  );
+}

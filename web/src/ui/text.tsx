@@ -1,7 +1,5 @@
 /** Text from chats, models and tools. All of it may be an attack: shown as text, kept inside its own box. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import DOMPurify from "dompurify";
-import { Marked } from "marked";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, t } from "../i18n";
 import { toast } from "./toast";
 
@@ -35,69 +33,57 @@ export function PlainText({ text, mono = false }: { text: string; mono?: boolean
   );
 }
 
-const marked = new Marked({ gfm: true, breaks: true, async: false });
-marked.use({
-  renderer: {
-    html: ({ text }) => escape(text), // HTML in a message is text
-    // Nothing is loaded from other hosts: a picture of a message becomes a link that a person may follow.
-    image: ({ href, text }) => `<a href="${escape(href)}">🖼 ${escape(text || href)}</a>`,
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-  },
-});
+let loaded: typeof import("./markdown") | undefined;
+let colours: typeof import("./highlight") | undefined;
 
-function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`);
+/** Fetch what draws Markdown, ahead of the first answer. */
+export async function loadMarkdown(): Promise<void> {
+  loaded ??= await import("./markdown");
 }
 
-const purify = DOMPurify(window);
-purify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.tagName !== "A") return;
-  const address = node.getAttribute("href") ?? "";
-  if (!/^(https?|mailto):/i.test(address)) {
-    node.removeAttribute("href");
-    return;
-  }
-  node.setAttribute("target", "_blank");
-  node.setAttribute("rel", "noopener noreferrer nofollow");
-  node.setAttribute("title", visible(address.slice(0, 300)));
-});
-const ALLOWED = {
-  ALLOWED_TAGS: [
-    "p", "br", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "table", "thead",
-    "tbody", "tr", "th", "td",
-  ],
-  ALLOWED_ATTR: ["href", "class", "start", "align"],
-  ALLOW_DATA_ATTR: false,
-};
-
-export function renderMarkdown(text: string): string {
-  return purify.sanitize(marked.parse(text) as string, ALLOWED);
-}
-
-/** Markdown of the agent. `isOpen`: it is still being written, so code is not coloured yet. */
+/** Markdown of the agent. `isOpen`: it is still being written, so that its last piece is not coloured yet. */
 export function Markdown({ text, isOpen = false }: { text: string; isOpen?: boolean }) {
-  const box = useRef<HTMLDivElement>(null);
+  const [, setReady] = useState(loaded !== undefined);
+  const before = useRef(new Map<string, string>());
   const isHuge = text.length > LONGEST_SHOWN || longestLine(text) > LONGEST_FIRST;
-  const html = useMemo(() => (isHuge ? "" : renderMarkdown(text)), [text, isHuge]);
+  const blocks = useMemo(() => (isHuge || !loaded ? undefined : loaded.renderBlocks(text, before.current)), [text, isHuge, loaded]);
+  if (blocks) before.current = blocks;
   useEffect(() => {
+    if (!loaded && !isHuge) void loadMarkdown().then(() => setReady(true), () => undefined); // without it, text is shown as text
+  }, [isHuge]);
+  if (!blocks) return <PlainText text={text} />;
+  const pieces = [...blocks.values()];
+  return (
+    <div class="markdown" dir="auto">
+      {pieces.map((html, index) => <Block key={index} html={html} isDone={!isOpen || index < pieces.length - 1} />)}
+    </div>
+  );
+}
+
+/** A piece of Markdown. It keeps its elements while the pieces behind it are written: what is selected stays selected. */
+function Block({ html, isDone }: { html: string; isDone: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
     const element = box.current;
-    if (!element || isHuge) return undefined;
-    let isGone = false;
-    const blocks = [...element.querySelectorAll<HTMLElement>("pre > code")];
-    for (const block of blocks) if (!isOpen) addCopy(block);
-    for (const table of element.querySelectorAll("table")) table.tabIndex = 0;
-    for (const block of element.querySelectorAll("pre")) block.tabIndex = 0;
-    if (!isOpen && blocks.length) {
-      void import("./highlight").then(({ highlight }) => {
-        if (!isGone) for (const block of blocks) highlight(block);
-      });
+    if (!element) return undefined;
+    for (const wide of element.querySelectorAll<HTMLElement>("table, pre")) wide.tabIndex = 0;
+    const code = [...element.querySelectorAll<HTMLElement>("pre > code")];
+    if (!isDone || !code.length) return undefined;
+    for (const one of code) addCopy(one);
+    if (colours) {
+      for (const one of code) colours.highlight(one);
+      return undefined;
     }
+    let isGone = false;
+    void import("./highlight").then((module) => {
+      colours = module;
+      if (!isGone) for (const one of code) module.highlight(one);
+    }, () => undefined); // without it, code has no colours
     return () => {
       isGone = true;
     };
-  }, [html, isOpen]);
-  if (isHuge) return <PlainText text={text} />;
-  return <div ref={box} class="markdown" dir="auto" dangerouslySetInnerHTML={{ __html: html }} />;
+  }, [html, isDone]);
+  return <div ref={box} class="block" dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
 function longestLine(text: string): number {
