@@ -3,7 +3,7 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 export type Session = Schemas["Session"] & { snippet?: string; may_write?: boolean };
-export type SessionLine = Omit<Schemas["SessionLine"], "content"> & { content: string | ContentPart[] | null; origin?: { platform: string; name: string } | null };
+export type SessionLine = Omit<Schemas["SessionLine"], "content"> & { content: string | ContentPart[] | null; origin?: { platform: string; name: string } | null; is_taken_back?: boolean };
 export interface ContentPart {
   type: string;
   text?: string;

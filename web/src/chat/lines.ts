@@ -47,6 +47,7 @@ export function toViews(lines: readonly SessionLine[]): View[] {
   const views: View[] = [];
   const calls = new Map<string, ToolView>();
   for (const line of lines) {
+    if (line.is_taken_back) continue; // a retry or an undo took it out
     const { text, pictures } = readContent(line.content);
     if (line.role === "tool") {
       const call = calls.get(line.tool_call_id ?? "");

@@ -159,8 +159,8 @@ export class RunFollower {
       await this.read(response).catch(() => undefined); // a lost line is taken up again below
       await this.follow();
     } else {
-      const run = (await response.json()) as { run_id: string };
-      await this.follow(run.run_id);
+      const run = (await response.json()) as { run_id: string | null };
+      await this.follow(run.run_id ?? ""); // none: the message is asked again where it was written
     }
   }
 

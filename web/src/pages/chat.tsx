@@ -212,7 +212,7 @@ export default function Chat() {
     await latest.current(true).catch(() => undefined);
     follower.current = null;
     // What the run said stands in the transcript now; a failure stays until the next message.
-    setRun((now) => (now && now.status === "completed" ? null : now && { ...now, parts: [] }));
+    setRun((now) => (now && ["failed", "cancelled"].includes(now.status) ? { ...now, parts: [] } : null));
     setSent(null);
     return true;
   }

@@ -38,6 +38,10 @@ const ALLOWED = {
   ALLOW_DATA_ATTR: false,
 };
 
+export function renderMarkdown(text: string): string {
+  return purify.sanitize(marked.parse(text) as string, ALLOWED);
+}
+
 /** The HTML of each paragraph, list or piece of code. What did not change since `before` is not made again. */
 export function renderBlocks(text: string, before: Map<string, string>): Map<string, string> {
   const tokens = marked.lexer(text);

@@ -46,13 +46,16 @@ export function Markdown({ text, isOpen = false }: { text: string; isOpen?: bool
   const [, setReady] = useState(loaded !== undefined);
   const before = useRef(new Map<string, string>());
   const isHuge = text.length > LONGEST_SHOWN || longestLine(text) > LONGEST_FIRST;
-  const blocks = useMemo(() => (isHuge || !loaded ? undefined : loaded.renderBlocks(text, before.current)), [text, isHuge, loaded]);
-  if (blocks) before.current = blocks;
+  const pieces = useMemo(() => {
+    if (isHuge || !loaded) return undefined;
+    if (!isOpen) return [loaded.renderMarkdown(text)];
+    before.current = loaded.renderBlocks(text, before.current);
+    return [...before.current.values()];
+  }, [text, isHuge, isOpen, loaded]);
   useEffect(() => {
     if (!loaded && !isHuge) void loadMarkdown().then(() => setReady(true), () => undefined); // without it, text is shown as text
   }, [isHuge]);
-  if (!blocks) return <PlainText text={text} />;
-  const pieces = [...blocks.values()];
+  if (!pieces) return <PlainText text={text} />;
   return (
     <div class="markdown" dir="auto">
       {pieces.map((html, index) => <Block key={index} html={html} isDone={!isOpen || index < pieces.length - 1} />)}
@@ -77,7 +80,7 @@ function Block({ html, isDone }: { html: string; isDone: boolean }) {
     let isGone = false;
     void import("./highlight").then((module) => {
       colours = module;
-      if (!isGone) for (const one of code) module.highlight(one);
+      for (const one of code) setTimeout(() => !isGone && module.highlight(one)); // a long page stays usable meanwhile
     }, () => undefined); // without it, code has no colours
     return () => {
       isGone = true;
