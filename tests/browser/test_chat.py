@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
-from tests.browser.chromium import Page, eventually
+from tests.browser.chromium import Page
 from tests.browser.conftest import Desk, whole
 from tests.fakes.model import FakeModel, Reply, calls_tools
+from tests.fakes.telegram import FakeTelegram
 
 FIRST_LOAD = 200 * 1024
 SLOW = tuple(f"word{number} " for number in range(400))
@@ -138,25 +135,62 @@ async def test_pasted_picture_reaches_the_model(desk: Desk, model: FakeModel) ->
 
 
 @whole
-@pytest.mark.timeout(180)
-async def test_chat_of_a_phone_is_seen_live_and_continued_in_a_copy(
-    desk: Desk, model: FakeModel, telegram: object
-) -> None:
-    from tests.fakes.telegram import FakeTelegram
-
-    assert isinstance(telegram, FakeTelegram)
+async def test_running_turn_is_steered_from_the_composer(desk: Desk, model: FakeModel) -> None:
+    model.hold()
+    model.script([calls_tools(("list_files", {"path": "."})), "As you wish: in French."])
     page = await desk.signed_in()
+    await say(page, "Translate it.")
+    await model.is_holding()
+    await page.write(".composer textarea", "into French, please")
+    await page.press_button("Steer", ".composer")
+    await page.wait_text("Handed to the running turn.")
+    model.release()
+    await page.wait_text("As you wish: in French.")
+    sent = [str(line["content"]) for line in model.requests[-1]["messages"]]
+    assert any("into French, please" in text for text in sent)
+    assert len(model.requests) == 2  # the same turn
+    assert page.problems == []
+
+
+@whole
+async def test_draft_outlives_a_reload_and_goes_with_the_sign_out(desk: Desk) -> None:
+    page = await desk.signed_in()
+    await say(page, "first")
+    await page.wait_text("echo: first")
+    await page.write(".composer textarea", "half a thou")
+    await page.call("Page.reload")
+    await page.wait("document.querySelector('.composer textarea')?.value === 'half a thou'")
+    await page.press_button("New chat", ".conversations")
+    await page.wait("document.querySelector('.composer textarea')?.value === ''")  # each conversation has its own
+    await page.run("document.querySelector('.preferences button:last-child').click()")
+    await page.wait("document.querySelector('.sign-in')")
+    assert await page.run("Object.keys(sessionStorage).length") == 0
+    assert page.problems == []
+
+
+@whole
+async def test_reader_above_stays_there_and_unread_conversations_are_marked(
+    desk: Desk, model: FakeModel, telegram: FakeTelegram
+) -> None:
+    page = await desk.signed_in()
+    model.when("long", "\n\n".join(f"Paragraph {number}." for number in range(120)))
+    await say(page, "Something long.")
+    await page.wait_text("Paragraph 119.")
+    await page.wait("document.querySelector('.composer .round:not(.stop)')")
+    await page.run("document.querySelector('.scroller').scrollTop = 300")
+    await page.wait("document.querySelector('.jump')")
+    model.script([Reply(tokens=SLOW[:40], tokens_per_second=40)])
+    opened = await page.run("new URLSearchParams(location.search).get('id')")
+    await desk.api.post(f"/api/sessions/{opened}/chat", {"input": "and more"})
+    await page.wait("document.querySelector('.lines').innerText.includes('word39')")
+    assert abs(await page.run("document.querySelector('.scroller').scrollTop") - 300) < 5
+    assert await page.run("document.querySelectorAll('.conversations-list a.unread').length") == 0
     telegram.user_says("from the phone")
-    await telegram.wait_for(lambda: bool(telegram.texts()), 20)
-    await page.wait("document.querySelector('.conversations-list a[href*=\"id=\"]')")
-    await page.click('.conversations-list a[href*="id="]')
+    await page.wait("document.querySelectorAll('.conversations-list a.unread').length === 1")
+    await page.click(".conversations-list a.unread")
     await page.wait_text("echo: from the phone")
-    telegram.user_says("again from the phone")
-    await page.wait_text("echo: again from the phone")
-    await page.press_button("Continue in a copy")
-    await page.wait("document.querySelector('.composer textarea')")
-    await say(page, "and from the desk")
-    await page.wait_text("echo: and from the desk")
-    await asyncio.sleep(0)
-    assert not any("desk" in text for text in telegram.texts())
-    await eventually(lambda: page.run("document.querySelectorAll('.message.user').length === 3"))
+    await page.wait("document.querySelectorAll('.conversations-list a.unread').length === 0")
+    await page.call("Page.reload")
+    await page.wait("document.querySelectorAll('.conversations-list li').length === 2")
+    assert await page.run("document.querySelectorAll('.conversations-list a.unread').length") == 0
+    assert page.problems == []

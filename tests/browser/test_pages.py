@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 
 from tests.browser.chromium import ALT, Chromium, eventually
 from tests.browser.conftest import Desk, whole
+from tests.chaos.world import GatewayProcess, Victim
 from tests.contract.store.servers import PostgresForTests
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
+from tests.fakes.whatsapp_account import free_port
 from tests.integration.api.serving import served
 from tests.integration.conftest import Start
 from tests.integration.test_delivery import state_is
@@ -169,16 +172,32 @@ def database_url(postgres: PostgresForTests) -> Iterator[str]:
         yield url
 
 
-async def test_killed_node_is_seen(start: Start, browser: Chromium, database_url: str) -> None:
-    async with served(start, HERMES_DATABASE_URL=database_url, folder="a") as api:
-        page = await Desk(api, browser).signed_in("overview")
-        async with start(HERMES_DATABASE_URL=database_url, folder="b") as second:
-            assert second.node is not None
-            row = f"document.querySelector('[data-node=\"{second.node.name}\"]')"
-            await page.wait(row)
-            await second.node._connection.close(5)  # it beats no more, as a killed process
-            await page.wait(f"{row} === null || !!{row}.querySelector('.state.bad, .state.wait')", 90)
-        assert page.problems == []
+async def test_killed_node_is_seen(
+    start: Start, browser: Chromium, database_url: str, model: FakeModel, tmp_path: Path
+) -> None:
+    """The second node is a process of its own, and is ended with kill -9: it says goodbye to nobody."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HERMES_DATABASE_URL": database_url,
+        "HERMES_NODE_NAME": "second",
+        "OPENAI_API_KEY": "sk-test-0123456789",
+        "OPENAI_BASE_URL": model.url,
+        "API_SERVER_PORT": str(free_port()),
+    }
+    with (tmp_path / "second.out").open("w", encoding="utf-8") as output:
+        second = GatewayProcess(tmp_path / "second", environ, output)
+        async with served(start, HERMES_DATABASE_URL=database_url, folder="a") as api:
+            page = await Desk(api, browser).signed_in("overview")
+            second.start()
+            try:
+                await second.ready(60.0)
+                row = "document.querySelector('[data-node=\"second\"]')"
+                await page.wait(f"!!{row}?.querySelector('.state.good')", 60)  # nobody touched the window
+                await second.kill(Victim.BOTH)
+                await page.wait(f"{row} === null || !!{row}.querySelector('.state.bad')", 90)
+            finally:
+                await second.stop()
+            assert page.problems == []
 
 
 async def test_setting_is_checked_and_shows_where_it_comes_from(desk: Desk) -> None:

@@ -164,6 +164,7 @@ export interface Login {
   lines?: string[];
   question?: string | null;
   sentence?: string | null;
+  number?: number;
 }
 export interface Provider {
   name: string;

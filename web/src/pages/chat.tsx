@@ -3,6 +3,7 @@ import { api, ApiError } from "../api/client";
 import { onLive } from "../api/live";
 import type { Approval, List, Session, SessionLine } from "../api/types";
 import { Composer, type Draft, type How } from "../chat/composer";
+import { keepDraft, readDraft } from "../chat/drafts";
 import { ConversationList, nameOf } from "../chat/list";
 import { mergeLines, toViews, type TextView } from "../chat/lines";
 import { picturesOf } from "../chat/pictures";
@@ -46,13 +47,15 @@ function useConversation(id: string) {
   wanted.current = id;
   const newest = useRef(0);
 
-  const refresh = useCallback(async (isAnew = false) => {
-    if (!id) return;
+  const underway = useRef<Promise<void>>();
+  const isAnew = useRef(false);
+
+  const load = useCallback(async (): Promise<void> => {
     const number = ++newest.current;
     const path = `/api/sessions/${encodeURIComponent(id)}`;
     const session = await api.get<Session>(path);
     const seen = current.current?.session.id === session.id ? current.current.lines : [];
-    const known = isAnew ? [] : seen; // a message that is asked again replaces lines
+    const known = isAnew.current ? [] : seen;
     const lastSeq = known.at(-1)?.seq ?? Math.max(0, (seen[0]?.seq ?? session.message_count - TAIL + 1) - 1);
     // An undone message takes lines away: what is behind the end of the session is no longer there.
     let lines = known.filter((line) => line.seq <= session.message_count);
@@ -62,11 +65,20 @@ function useConversation(id: string) {
       lines = mergeLines(lines, page.data);
       after = page.next_after ?? null;
     }
-    // Another conversation was opened meanwhile, or the same one was asked for again and knows more.
-    if (wanted.current !== id || newest.current !== number) return;
+    if (wanted.current !== id) return; // another conversation was opened meanwhile
+    if (newest.current !== number) return underway.current; // the same was asked for again: that answer knows more
+    isAnew.current = false;
     setConversation({ session, lines: lines.slice(-MOST_LINES) });
     setError(undefined);
   }, [id]);
+
+  /** Show what there is now. `isReplaced`: lines changed that were here before, as by a message that is asked again. */
+  const refresh = useCallback((isReplaced = false): Promise<void> => {
+    if (!id) return Promise.resolve();
+    isAnew.current ||= isReplaced;
+    underway.current = load();
+    return underway.current;
+  }, [load]);
 
   const earlier = useCallback(async () => {
     const now = current.current;
@@ -82,6 +94,7 @@ function useConversation(id: string) {
     setConversation(undefined);
     setError(undefined);
     current.current = undefined;
+    isAnew.current = false;
     void refresh().catch((reason: Error) => setError(reason));
   }, [id]);
   return { conversation, error, refresh, earlier };
@@ -244,6 +257,8 @@ export default function Chat() {
     try {
       const started = await api.post<{ run_id: string }>("/v1/runs", { ...body, session_id: name }, { "Idempotency-Key": name });
       startedHere.current = name;
+      keepDraft(name, readDraft("")); // somebody may write on already
+      keepDraft("", "");
       void follow((following) => following.follow(started.run_id));
       go("chat", { id: name }, true);
       return true;

@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, ApiError, session } from "../api/client";
-import { onLive } from "../api/live";
 import type { List, Login, Platform } from "../api/types";
 import { useAction, useLive, useTitle } from "../hooks";
 import { formatAge, t } from "../i18n";
@@ -140,15 +139,20 @@ function LoginDialog({ platform, onClose }: { platform: Platform; onClose: () =>
   const [isBusy, run] = useAction();
   const place = `${path(platform.name)}/login`;
   useEffect(() => {
-    let isGone = false;
-    const read = () => api.get<Login>(place).then((now) => !isGone && setLogin(now), (reason: Error) => !isGone && setError(reason));
-    api.post(place).then(read, (reason: Error) => setError(reason));
-    const leave = onLive((event) => {
-      if (event.kind === "reload" || (event.kind === "platform" && String(event.data["name"]).split(":")[0] === platform.name)) void read();
-    });
+    const stop = new AbortController();
+    // Each question waits at the gateway until something changed: a code may be replaced by the next within seconds.
+    async function follow(): Promise<void> {
+      let now = await api.post<Login>(place);
+      for (;;) {
+        if (stop.signal.aborted) return;
+        setLogin(now);
+        if (now.state === "done" || now.state === "failed" || now.state === "idle") return;
+        now = await api.get<Login>(place, { after: now.number }, stop.signal);
+      }
+    }
+    follow().catch((reason: Error) => !stop.signal.aborted && setError(reason));
     return () => {
-      isGone = true;
-      leave();
+      stop.abort();
       void api.remove(place).catch(() => undefined); // it may have ended by itself
     };
   }, [platform.name]);
