@@ -42,7 +42,8 @@ MAX_BYTES = 300 * 1024
 FINDINGS = """axe.run(document, {resultTypes: ['violations']}).then((all) => JSON.stringify(
     all.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
         .map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 160)} ${one.nodes[0].failureSummary.slice(0, 200)}`)))"""
-LOADED = "document.querySelector('main h1') && !document.querySelector('main .loading')"
+LOADED = "document.querySelector('main h1') && !document.querySelector('main .loading, main .chart:empty')"
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
 
 
 @pytest.fixture
@@ -82,6 +83,8 @@ async def test_every_page_fits_its_window_in_light_dark_chinese_and_on_a_phone(b
         "dark": await busy.browser.page(beside=first, is_dark=True),
         "phone": await busy.browser.page((390, 844), beside=first, is_phone=True),
         "chinese": await busy.browser.page(beside=first, language="zh-CN"),
+        "chinese-dark": await busy.browser.page(beside=first, language="zh-CN", is_dark=True),
+        "chinese-phone": await busy.browser.page((390, 844), beside=first, is_phone=True, language="zh-CN"),
     }
     for kind, page in windows.items():
         for name in PAGES:
@@ -98,9 +101,10 @@ async def test_every_page_fits_its_window_in_light_dark_chinese_and_on_a_phone(b
             )
             assert page.received_bytes - before < MAX_BYTES, (kind, name)
             if SCREENSHOTS:
+                await page.run(DRAWN)
                 await page.picture(Path(SCREENSHOTS, f"{name}-{kind}.png"))
         assert page.problems == [], kind
-        if kind == "chinese":
+        if kind.startswith("chinese"):
             assert "用量" in await page.text("nav.side")
 
 
@@ -138,3 +142,20 @@ async def test_every_page_is_reached_and_used_with_keys_alone(busy: Desk) -> Non
     for _ in range(3):
         await page.key("Tab")
     assert await page.run("document.activeElement.matches('a, button, input, select, [tabindex]')")
+    await page.goto(busy.url("jobs"))
+    await page.wait(f"{LOADED} && document.querySelector('.page-head button')")
+    await page.run("document.querySelector('.page-head button').focus()")
+    await page.key("Enter")
+    await page.wait("document.querySelector('dialog[open]')")
+    seen = set()
+    for _ in range(20):
+        await page.key("Tab")
+        seen.add(await page.run("document.activeElement.closest('dialog') ? 'inside' : document.activeElement.tagName"))
+        assert await page.run(
+            "document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'"
+            " || getComputedStyle(document.activeElement).boxShadow !== 'none'"
+        ), await page.run("document.activeElement.outerHTML")  # the focus is seen
+    assert seen <= {"inside", "BODY"}  # nothing behind the dialog gets it
+    await page.key("Escape")
+    await page.wait("!document.querySelector('dialog')")
+    assert await page.run("document.activeElement.matches('.page-head button')")  # and it returns

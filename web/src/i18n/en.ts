@@ -183,6 +183,9 @@ export const en = {
   state_parked: "parked",
   state_retrying: "trying again",
   state_alive: "alive",
+  state_living: "running",
+  state_draining: "handing over",
+  state_left: "left",
   state_gone: "gone",
 
   // Overview

@@ -184,6 +184,9 @@ export const zh: Texts = {
   state_parked: "暂存",
   state_retrying: "重试中",
   state_alive: "在线",
+  state_living: "运行中",
+  state_draining: "正在交出工作",
+  state_left: "已离开",
   state_gone: "离线",
 
   // Overview

@@ -27,10 +27,10 @@ export function IconButton({ icon, label, ...rest }: { icon: IconName; label: st
 }
 
 const TONES: Record<string, string> = {
-  connected: "good", running: "good", active: "good", ok: "good", done: "good", delivered: "good", sent: "good", approved: "good", alive: "good",
+  connected: "good", running: "good", active: "good", ok: "good", done: "good", delivered: "good", sent: "good", approved: "good", alive: "good", living: "good",
   completed: "good", allowed: "good", answered: "good", ready: "good", ran: "good",
   waiting: "wait", taken: "wait", proposed: "wait", started: "wait", elsewhere: "wait", cancelled: "wait", expired: "wait", pending: "wait", queued: "wait", connecting: "wait", starting: "wait", retrying: "wait", late: "wait", paused: "wait", review: "wait",
-  scheduled: "wait", reconnecting: "wait", draining: "wait", degraded: "wait", stale: "wait", sending: "wait", waiting_approval: "wait",
+  scheduled: "wait", reconnecting: "wait", draining: "wait", left: "wait", degraded: "wait", stale: "wait", sending: "wait", waiting_approval: "wait",
   failed: "bad", dead: "bad", refused: "bad", error: "bad", stopped: "bad", disconnected: "bad", blocked: "bad", missed: "bad", denied: "bad",
   gone: "bad", rejected: "bad", broken: "bad", silent: "bad", lost: "bad", down: "bad",
 };
