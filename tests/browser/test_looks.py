@@ -106,6 +106,7 @@ async def test_every_page_fits_its_window_in_light_dark_chinese_and_on_a_phone(b
         assert page.problems == [], kind
         if kind.startswith("chinese"):
             assert "用量" in await page.text("nav.side")
+        await page.close()  # a browser has six connections for all windows of a gateway, and each keeps one
 
 
 async def test_axe_finds_nothing_serious_on_any_page(busy: Desk) -> None:

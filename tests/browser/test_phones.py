@@ -92,7 +92,8 @@ async def test_code_that_nobody_scans_is_given_up_with_the_dialog(
         state = "fetch('/api/platforms/weixin/login').then((told) => told.json()).then((login) => login.state)"
         await page.wait(f"{state}.then((now) => now === 'failed' || now === 'idle')", SECONDS)
         weixin.statuses.append(weixin.confirms())  # too late
-        assert api.gateway.config.account("weixin") is None or not api.gateway.config.account("weixin").is_ready
+        account = api.gateway.config.account("weixin")
+        assert account is None or not account.is_ready
         assert page.problems == []
 
 

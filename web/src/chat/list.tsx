@@ -7,6 +7,7 @@ import { href } from "../router";
 import { Age, Loading, More, Search } from "../ui/parts";
 import { oneLine } from "../ui/text";
 import { isUnread } from "./unread";
+import { platformName } from "./views";
 
 const PAGE = 40;
 
@@ -44,7 +45,7 @@ export function ConversationList({ current, onGo }: { current: string; onGo: () 
                     <span class="name" dir="auto">
                       {session.is_busy && <span class="pulse" title={t("working")} />}{nameOf(session)}{isNew(session) && <span class="sr"> {t("unread")}</span>}
                     </span>
-                    <span class="meta"><span>{session.platform === "api" ? "" : session.platform}</span> <Age at={session.updated_at} /></span>
+                    <span class="meta"><span>{session.platform === "api" ? "" : platformName(session.platform)}</span> <Age at={session.updated_at} /></span>
                     {session.snippet && <span class="snippet" dir="auto">{oneLine(session.snippet, 120)}</span>}
                   </a>
                 </li>

@@ -383,6 +383,7 @@ export const en = {
   searchSettings: "Search settings",
   source: "Source",
   defaultValue: "Default: {value}",
+  theDefault: "default",
   backToDefault: "Back to the default",
   onlyChanged: "Only what was set",
   notSet: "not set",

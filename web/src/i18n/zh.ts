@@ -384,6 +384,7 @@ export const zh: Texts = {
   searchSettings: "搜索设置",
   source: "来源",
   defaultValue: "默认：{value}",
+  theDefault: "默认值",
   backToDefault: "恢复默认",
   onlyChanged: "仅显示已设置的",
   notSet: "未设置",

@@ -89,12 +89,12 @@ function Row({ setting, mayChange, onSaved }: { setting: SettingRow; mayChange: 
             )
             : setting.type === "choice" && setting.choices?.length
               ? <select {...shared} class="select" value={inForce} onChange={(event) => void save(event.currentTarget.value)}>{[...new Set([...setting.choices, inForce])].map((one) => <option key={one} value={one}>{one || t("notSet")}</option>)}</select>
-              : <input {...shared} type={setting.is_secret ? "password" : "text"} autocomplete="off" spellcheck={false} dir="auto" value={shown} placeholder={setting.is_secret ? (setting.is_set ? t("kept") : t("notSet")) : asText(setting.value)} onInput={(event) => setText(event.currentTarget.value)} />}
+              : <input {...shared} type={setting.is_secret ? "password" : "text"} autocomplete="off" spellcheck={false} dir="auto" value={shown} placeholder={setting.is_secret ? (setting.is_set ? t("kept") : t("notSet")) : setting.value === "not set" ? t("notSet") : asText(setting.value)} onInput={(event) => setText(event.currentTarget.value)} />}
           {text !== null && text !== now && <Button kind="primary" type="submit" disabled={isBusy}>{t("save")}</Button>}
         </div>
         {problem && <p class="bad-text" role="alert" dir="auto">{problem}</p>}
         <p class="row faint small">
-          <span>{t("source")}: {oneLine(setting.source, 100)}</span>
+          <span>{t("source")}: {setting.source === "default" ? t("theDefault") : oneLine(setting.source, 100)}</span>
           {setting.is_set && mayChange && <button type="button" class="link" disabled={isBusy} onClick={() => void save(null)}>{t("backToDefault")}</button>}
           {!setting.is_secret && setting.is_set && <span>{t("defaultValue", { value: asText(setting.default) || "–" })}</span>}
         </p>

@@ -27,7 +27,7 @@ function Chart({ rows }: { rows: UsageRow[] }) {
           width: place.clientWidth, height: 240,
           scales: { y: { range: (_, __, max) => [0, Math.max(10, max * 1.1)] } },
           axes: [
-            { ...axis, values: (_, marks) => marks.map((mark) => new Date(mark * 1000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" })) },
+            { ...axis, space: 64, values: (_, marks) => marks.map((mark) => new Date(mark * 1000).toLocaleDateString(document.documentElement.lang, { month: "short", day: "numeric", timeZone: "UTC" })) },
             { ...axis, size: 62, values: (_, marks) => marks.map((mark) => formatCount(mark)) },
           ],
           series: [
