@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from hermes.cli.support.backups import PG_DUMP, backup_folder, find_archive, kno
 from hermes.cli.support.client import home_folder, load_config, refuse_agent
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import confirm
-from hermes.cli.support.screen import note
+from hermes.cli.support.screen import note, telling_interruption
 from hermes.cli.support.sizes import format_size
 from hermes.core.durations import count, format_duration
 from hermes.core.errors import ConfigError, GatewayError
@@ -165,7 +166,7 @@ def _key_id(key: bytes) -> str:
 
 
 def _restore(args: argparse.Namespace, home: Path) -> int:
-    from hermes.store.backup import restore
+    from hermes.store.backup import restore, shelf
     from hermes.store.home import make_home
 
     if bool(args.file) == args.undo:
@@ -190,7 +191,9 @@ def _restore(args: argparse.Namespace, home: Path) -> int:
         restore.drop_unfinished(home)
         note("Nothing was changed.")
         return 1
-    aside, text, code = carry_out(home, prepared)
+    before = shelf.set_aside_folders(home)
+    with telling_interruption(lambda: _describe_interrupted(home, before)):
+        aside, text, code = carry_out(home, prepared)
     lines = [f"✓ Restored. The replaced files are in {aside}.", f"  To undo: {command_name()} backup restore --undo"]
     if prepared is not None and prepared.missing_secrets:
         lines.append(f"! config.yaml lacks {count(prepared.missing_secrets, 'secret')}, which this home does not know.")
@@ -201,6 +204,17 @@ def _restore(args: argparse.Namespace, home: Path) -> int:
         lines.append(text)
     out_result({"set_aside": str(aside)}, "\n".join(map(tr, lines)), as_json=args.as_json)
     return code
+
+
+def _describe_interrupted(home: Path, before: Sequence[Path]) -> str:
+    """Say how far an interrupted restore came. ``before``: the folders that held replaced files at its beginning."""
+    from hermes.store.backup import restore, shelf
+
+    if restore.is_planned(home):
+        return f"The gateway completes the restore when it starts. To undo: {command_name()} backup restore --undo"
+    if list(shelf.set_aside_folders(home)) != list(before):
+        return f"The restore is complete. To undo: {command_name()} backup restore --undo"
+    return "Nothing was changed."
 
 
 def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, int]:

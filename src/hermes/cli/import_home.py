@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.support.screen import telling_interruption
 from hermes.core.durations import count
 from hermes.hosting.terminal import out_result, rewrite_line
 from hermes.hosting.translation import tr
@@ -58,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
     path = os.path.abspath(os.path.expanduser(args.path or USUAL[args.verb]))
     refuse_foreign(home)
     asked = {"kind": args.verb, "path": path, "dry_run": args.dry_run, "commands": _slash_commands()}
-    answer = _dry_run_alone(home, asked) if args.dry_run and _is_alone(home) else _ask(home, asked)
+    with telling_interruption(lambda: "Type the same command again: an import adds only what is missing."):
+        answer = _dry_run_alone(home, asked) if args.dry_run and _is_alone(home) else _ask(home, asked)
     return out_result(answer, _render(answer), as_json=args.as_json)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import refuse_agent
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import telling_interruption
 from hermes.cli.support.updates import options_here
 from hermes.hosting.terminal import out_result
 from hermes.hosting.translation import tr
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes.hosting.update.installation import NewVersion
+    from hermes.hosting.update.update import UpdateOptions
 
 EXAMPLES = """\
   hermes update --check         only show what is new
@@ -49,12 +51,17 @@ def run(args: argparse.Namespace) -> int:
         return out_result(_plain(before, version), lines, as_json=args.as_json)
     from hermes.hosting.update.update import update
 
-    said = update(options, version)
+    with telling_interruption(lambda: _describe_interrupted(options)):
+        said = update(options, version)
     lines = [
         tr(f"✓ {version.name} is installed. Back to {before.name}: {command_name()} rollback"),
         *filter(None, [tr(said)]),
     ]
     return out_result(_plain(before, version), "\n".join(lines), as_json=args.as_json)
+
+
+def _describe_interrupted(options: UpdateOptions) -> str:
+    return f"Installed is {options.installation.present().name}. Type it again: {command_name()} update"
 
 
 def _plain(before: NewVersion, version: NewVersion) -> dict[str, object]:

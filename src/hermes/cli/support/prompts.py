@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from hermes.core.dataclasses import dataclass
-from hermes.hosting.terminal import ask, ask_hidden, write
+from hermes.hosting.terminal import ask, ask_hidden, out, write
 from hermes.hosting.translation import columns, pad, tr
 
 MAX_LABEL_CHARS = 15
@@ -141,6 +141,9 @@ def confirm(question: str, *, default: bool = False) -> bool:
         answer = ask(f"{tr(question)} [{'Y/n' if default else 'y/N'}]: ").strip().casefold()
     except EOFError:
         return False
+    except KeyboardInterrupt:
+        out()  # the terminal shows ^C on the line of the question
+        raise
     return answer in YES if answer else default
 
 
