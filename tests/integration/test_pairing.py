@@ -80,6 +80,12 @@ async def test_the_same_stranger_is_shown_the_same_code_and_the_list_shows_it_to
             await gateway.pairings.approve("telegram", first, by="cli", is_at_machine=True)
 
 
+async def test_a_code_typed_while_nobody_waits_says_how_one_is_got(start: Start) -> None:
+    async with start() as gateway:
+        with pytest.raises(GatewayError, match=r"^No such code\. Nobody waits on telegram\. Whoever writes to the bot"):
+            await gateway.pairings.approve("telegram", "WRONGONE", by="cli", is_at_machine=True)
+
+
 async def test_it_counts_after_a_restart_and_until_it_is_revoked(start: Start, telegram: FakeTelegram) -> None:
     async with start() as gateway:
         await gateway.pairings.approve("telegram", await code_of(telegram, ANA), by="cli", is_at_machine=True)

@@ -137,7 +137,7 @@ def approvals_check(config: Config, command: str) -> Finding:
     if mode == "off":
         text = f"off: the owner's commands run without a question → {command} config set approvals.mode dangerous"
         return Finding("approvals", "trouble", text, reason="A model that was misled could run any command.")
-    return Finding("approvals", "good", f"asked for: {mode}")
+    return Finding("approvals", "good", f"on: approvals.mode is {mode}")
 
 
 def commands_check(loaded: Loaded, command: str) -> Finding:
@@ -159,7 +159,9 @@ def commands_check(loaded: Loaded, command: str) -> Finding:
             "commands", "hint", text, reason="A command in a sandbox could send files of its workspace to others."
         )
     return Finding(
-        "commands", "good", f"the owner's: {terminal.backend.value}; everybody else's: {terminal.others.value}"
+        "commands",
+        "good",
+        f"backend of the owner: {terminal.backend.value}; of everybody else: {terminal.others.value}",
     )
 
 

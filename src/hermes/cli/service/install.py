@@ -43,9 +43,9 @@ def install(request: InstallRequest, home: Path, hermes: str) -> int:
     text = service.render(plan)
     user_steps = planning.user_steps(plan)
     steps = [*user_steps, *compile_steps(plan), *service.register_steps(), *service.start_steps()[-1:]]
-    say(f"This unit is written to {service.path}:")
+    say(f"Unit file {service.path}:")
     out("\n".join(f"  {line}".rstrip() for line in text.splitlines()))
-    say("These commands are run:")
+    say("Commands:")
     out("\n".join(f"  {shlex.join(step)}" for step in steps))
     if not request.is_system and (names := planning.only_in_this_shell(home)):
         say(f"! These settings exist only in this shell; the service does not get them: {', '.join(names)}.")
@@ -230,7 +230,7 @@ def uninstall(service: Service | None, home: Path, *, is_dry_run: bool, is_yes: 
     if present.origin not in (UnitOrigin.OURS, UnitOrigin.EDITED):
         complain(f"{service.path} was not written by `hermes gateway install`, so it stays as it is.")
         return 1
-    say("These commands are run:")
+    say("Commands:")
     steps = [*service.stop_steps(), *service.unregister_steps(), ("rm", service.path), *service.forget_steps()]
     out("\n".join(f"  {shlex.join(step)}" for step in steps))
     if is_dry_run:

@@ -107,6 +107,7 @@ class Texts:
     MAY_TALK_NOW = "{name} may talk now."
     SENT_AWAY = "{name} was sent away, without a word. They may ask again in an hour."
     NO_SUCH_CODE = "No such code."
+    NOBODY_WAITS = "Nobody waits on {platform}. Whoever writes to the bot there gets a new code, valid for an hour."
     PAIRING_LOCKED = (
         "Too many wrong codes for {platform}: approving is locked for {minutes} more min. On the machine itself it "
         "still works: hermes pairing approve"

@@ -185,6 +185,7 @@ class Chinese(Texts):
     MAY_TALK_NOW = "{name} 现在可以和我聊天了。"
     SENT_AWAY = "已经悄悄回绝 {name}。一小时后对方可以再来问。"
     NO_SUCH_CODE = "没有这个配对码。"
+    NOBODY_WAITS = "{platform} 上没有人在等待。在那里给机器人发消息的人会收到新的配对码，一小时内有效。"
     PAIRING_LOCKED = (
         "{platform} 上输错配对码的次数太多，{minutes} 分钟内不能再批准。在本机上仍然可以：hermes pairing approve"
     )

@@ -339,7 +339,8 @@ class Pairings:
             if found is None:
                 if not is_at_machine:
                     pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
-                return NoSuchPairingError(self._no_such_code(words, waiting if is_at_machine else [], now))
+                    return NoSuchPairingError(words.NO_SUCH_CODE)
+                return NoSuchPairingError(self._no_such_code(words, platform, waiting, now))
             pairings.forget_wrong(tx, platform)
             done, cards = act(tx, found)
             outbox.enqueue(tx, cards, now=now)
@@ -376,9 +377,9 @@ class Pairings:
         kept = PersonRole(person.role) if not is_first else role
         return ApprovedPairing(pairing, kept, is_first)
 
-    def _no_such_code(self, words: Texts, waiting: Sequence[PendingPairing], now: float) -> str:
+    def _no_such_code(self, words: Texts, platform: str, waiting: Sequence[PendingPairing], now: float) -> str:
         if not waiting:
-            return words.NO_SUCH_CODE
+            return f"{words.NO_SUCH_CODE} {words.NOBODY_WAITS.format(platform=platform)}"
         shown = "; ".join(
             f"{one.pairing.platform} {one.code}, {one.pairing.name or one.pairing.user_id}, "
             f"{max(0, round((now - one.pairing.asked_at) / 60))} min ago"

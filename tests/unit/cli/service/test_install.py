@@ -50,7 +50,7 @@ def test_a_dry_run_shows_the_unit_and_the_commands_and_writes_nothing(
 ) -> None:
     assert main(["gateway", "install", "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert f"This unit is written to {unit()}:" in told
+    assert f"Unit file {unit()}:" in told
     assert f"  ExecStart={sys.executable} -P -m hermes supervisor\n" in told
     assert "  systemctl --user enable hermes-gateway\n" in told
     assert told.endswith("Nothing was written (--dry-run).\n")

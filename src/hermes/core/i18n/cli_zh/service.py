@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 SERVICE = {
-    "This unit is written to {}:": "将把这个单元文件写到 {}：",
-    "These commands are run:": "将运行这些命令：",
+    "Unit file {}:": "单元文件 {}：",
+    "Commands:": "命令：",
     "These settings exist only in this shell; the service does not get them: {}.": (
         "这些设置只在当前 shell 里，服务看不到：{}。"
     ),
