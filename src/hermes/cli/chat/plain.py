@@ -147,7 +147,9 @@ class PlainScreen:
     def _reply(self, text: str) -> None:
         """The delivered answer. What was streamed already is not shown again; what came before it is."""
         unseen = unseen_of(text, self._streamed)
-        self._streamed, self._was_told = "", True
+        self._was_told = True
+        if not unseen.whole:  # else a reminder or a webhook came in between, and the answer is still to be delivered
+            self._streamed = ""
         if unseen.after and self._stream is not None:
             self._stream.feed(unseen.after)
         self._end_stream()

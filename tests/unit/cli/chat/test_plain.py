@@ -26,6 +26,11 @@ def reply(text: str) -> dict[str, str]:
     return {"kind": "reply", "text": text}
 
 
+def test_a_reminder_that_comes_before_the_delivery_does_not_show_the_answer_twice() -> None:
+    told = shown(delta("Good evening."), reply("Tea is ready"), reply("Good evening."))
+    assert told == "Good evening.\nTea is ready\n"
+
+
 def test_an_answer_that_was_streamed_is_not_shown_again() -> None:
     assert shown(delta("Hel"), delta("lo."), reply("Hello.")) == "Hello.\n"
 

@@ -49,6 +49,16 @@ def test_a_streamed_answer_is_shown_once() -> None:
     assert live(shown) == []
 
 
+def test_a_reminder_that_comes_while_an_answer_is_written_does_not_show_the_answer_twice() -> None:
+    shown, say = view()
+    shown.handle(say, delta("Good "), 0.0)
+    shown.handle(say, {"kind": "reply", "text": "Tea is ready", "id": "r1"}, 0.0)
+    shown.handle(say, delta("evening."), 0.0)
+    shown.handle(say, {"kind": "reply", "text": "Good evening.", "id": "r2", "turn": "t1"}, 0.0)
+    shown.end(say, DONE)
+    assert [line.strip() for line in lines(shown) if line.strip()] == ["Good", "Tea is ready", "evening."]
+
+
 def test_a_tool_is_a_line_with_its_time_and_becomes_a_mark_with_its_result() -> None:
     shown, say = view()
     shown.handle(say, tool("terminal", command="pytest -q"), 10.0)
