@@ -120,7 +120,10 @@ def session_names(request: web.Request, *, session_id: str = "") -> SessionNames
 
 
 def _clean(request: web.Request, header: str) -> str:
-    value = "".join(letter for letter in request.headers.get(header, "") if letter.isprintable()).strip()
+    given = request.headers.get(header)
+    if not given:
+        return ""
+    value = "".join(letter for letter in given if letter.isprintable()).strip()
     if len(value) > LONGEST_NAME:
         raise bad_request(f"{header} is longer than {LONGEST_NAME} characters.", code="header_too_long", param=header)
     return value

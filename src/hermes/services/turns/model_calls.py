@@ -21,7 +21,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS, BusyMode
-from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Role, ToolSpec
 from hermes.core.ports import Model, ModelReply, ModelRequest
 from hermes.services.events import ModelCalled, ReasoningArrived, TextArrived
 from hermes.services.models import route_of
@@ -29,6 +29,7 @@ from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store.api import pictures
 from hermes.store.ids import new_id
 from hermes.store.turns import steps
+from hermes.store.turns.turns import NO_USAGE
 
 SUMMARY_WANTED = (ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST),)
 
@@ -69,24 +70,18 @@ class ModelCalls:
         )
         work.partial = ""
         work.thinking.append("")
-        began, outcome, reply = time.monotonic(), "cancelled", ModelReply("")
+        began, outcome, name, usage = time.monotonic(), "cancelled", named or model.label, NO_USAGE
         try:
             reply = await self._answer(work, form)
-            outcome = "ok"
+            outcome, usage = "ok", reply.usage
+            name = f"{reply.provider}/{reply.model}" if reply.provider else reply.model or name
             return reply
         except ModelError as error:
             outcome = error.kind.value
             raise
         finally:
-            name = f"{reply.provider}/{reply.model}" if reply.provider else reply.model or named or model.label
-            called = ModelCalled(
-                work.turn.id,
-                name,
-                outcome,
-                time.monotonic() - began,
-                reply.usage.prompt_tokens,
-                reply.usage.completion_tokens,
-            )
+            seconds, turn_id = time.monotonic() - began, work.turn.id
+            called = ModelCalled(turn_id, name, outcome, seconds, usage.prompt_tokens, usage.completion_tokens)
             self._parts.bus.publish_model(called)
 
     async def _answer(self, work: RunningTurn, form: _Form) -> ModelReply:
@@ -184,13 +179,7 @@ class ModelCalls:
         reply = await ask_model(
             form.model, request, partial(on_text, work), partial(_noticed, work), partial(self._reasoned, work)
         )
-        work.spent = Usage(
-            work.spent.prompt_tokens + reply.usage.prompt_tokens,
-            work.spent.completion_tokens + reply.usage.completion_tokens,
-            work.spent.cached_tokens + reply.usage.cached_tokens,
-            work.spent.reasoning_tokens + reply.usage.reasoning_tokens,
-            work.spent.cost + reply.usage.cost,
-        )
+        work.spent = reply.usage if work.spent is NO_USAGE else work.spent + reply.usage
         return reply
 
     def _arrived(self, work: RunningTurn, text: str) -> None:
