@@ -97,6 +97,18 @@ async def settled(pane: Pane, words: str) -> str:
     return before
 
 
+async def begun_again(pane: Pane, typed: str, words: str) -> str:
+    """The screen of a chat that is begun where another was left, once it shows these words, which were shown before."""
+    pane.types("clear")
+    async with asyncio.timeout(60):
+        while "left with 0" in "\n".join(await asyncio.to_thread(pane.screen)):  # noqa: ASYNC110 - only tmux knows it
+            await asyncio.sleep(0.05)
+        pane.types(typed)
+        while words not in "\n".join(await asyncio.to_thread(pane.screen)):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return await settled(pane, words)
+
+
 def compare(name: str, size: tuple[int, int], shown: str) -> None:
     text = re.sub(r"/tmp/hermes-[a-z0-9_]{8}", "/tmp/hermes-xxxxxxxx", shown)
     text = re.sub(r"(?m)(✓ \$ .*?)  \d+ s\b", r"\1", text)
@@ -448,8 +460,7 @@ async def test_what_is_said_on_telegram_appears_here_and_typing_brings_the_conve
             assert ENGLISH.CHAT_BACK.format(platform="Telegram") in shown
             pane.types("/exit")
             await pane.shows("left with 0", 60)
-            pane.types(f"clear; {sys.executable} -m hermes --continue")
-            shown = await settled(pane, "echo: And back again.")
+            shown = await begun_again(pane, f"{sys.executable} -m hermes --continue", "echo: And back again.")
             said = ["I am in the kitchen.", "via Telegram · Ana", "> Now on the **balcony**.", "> And back again."]
             assert [text for text in said if text in shown] == said
             assert sorted(said, key=shown.index) == said

@@ -12,6 +12,7 @@ and one line in ``COMMANDS``. Standard library only, and of that as little as po
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -380,6 +381,10 @@ def print_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        from hermes.hosting.terminal import keep_writes_whole  # only where Python uses no buffer
+
+        keep_writes_whole()
     sys.excepthook = _show_uncaught
 
 

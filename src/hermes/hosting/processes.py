@@ -139,18 +139,15 @@ def open_files() -> int:
 
 def rename_process(name: str) -> None:
     """Set the process name that `ps` and `ss` show; the system keeps 15 bytes, and some systems none."""
-    try:
-        with open("/proc/self/comm", "w", encoding="ascii") as file:
-            file.write(name)
-    except OSError:
-        return
+    prctl(PR_SET_NAME, name.encode("ascii"))
 
 
 PR_SET_DUMPABLE = 4
+PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
 
 
-def prctl(option: int, value: int) -> bool:
+def prctl(option: int, value: int | bytes) -> bool:
     """Change a property of this process; False where the system does not know it.
 
     By the bare `_ctypes`: the package around it would cost every start three milliseconds.

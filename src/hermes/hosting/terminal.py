@@ -22,6 +22,36 @@ DIM = "2"
 BLACK_ON_WHITE = "30;107"
 
 
+def keep_writes_whole() -> None:
+    """Have stdout write all it is given where Python was told to use no buffer (PYTHONUNBUFFERED, `python -u`).
+
+    A bare file ends a long write early when a signal comes, a resized window for example, and nobody above it looks
+    at how much was written.
+    """
+    import io
+
+    bare = sys.stdout
+    file = _whole_file(bare.fileno())
+    sys.stdout = io.TextIOWrapper(file, bare.encoding, bare.errors, line_buffering=True, write_through=True)
+
+
+def _whole_file(descriptor: int) -> IO[bytes]:
+    import io
+    import select
+
+    class WholeFile(io.FileIO):
+        def write(self, data: Any, /) -> int:
+            left = memoryview(data).cast("B")
+            while left:
+                written = super().write(left)
+                if written is None:  # a terminal that does not block
+                    select.select([], [self.fileno()], [])
+                left = left[written or 0 :]
+            return len(data)
+
+    return WholeFile(descriptor, "w", closefd=False)
+
+
 def out(text: object = "", *, end: str = "\n", style: str = "", flush: bool = False) -> None:
     """Print on stdout."""
     write(sys.stdout, f"{text}", end=end, style=style, flush=flush)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -912,7 +913,7 @@ async def test_one_that_was_never_begun_has_failed_after_a_restart(start_api: St
     body = {**made, "id": "resp_orphan", "status": "in_progress", "output": []}
     other = await open_database(tmp_path / "home" / store.FILE, migrations=store.MIGRATIONS)
     orphan = store.NewResponse("resp_orphan", "ev_resp_orphan", "s_x", "key:desk", body, 1)
-    await other.write(store.put, orphan, now=1.0)
+    await other.write(store.put, orphan, now=time.time())  # an old one would be gone with the first tidying
     await other.close()
     async with start_api() as api:
         found = await until(api, "resp_orphan", "failed")

@@ -5,6 +5,13 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tty
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -190,3 +197,34 @@ def test_a_title_of_a_stranger_cannot_leave_the_title() -> None:
     stream = io.StringIO()
     terminal.set_title(stream, "plans\x07\x1b\\\x1b[2J\nmore")
     assert stream.getvalue() == "\x1b]2;plans‹U+0007›‹U+001B›\\‹U+001B›[2J\\nmore\x1b\\"
+
+
+BOMBARDED = """
+import signal, sys
+from hermes.cli.main import print_anything
+signal.signal(signal.SIGWINCH, lambda *_: None)
+print_anything()
+sys.stdout.write("ready\\n")
+sys.stdout.write("".join(f"line {number}\\n" for number in range(20_000)))
+sys.stdout.buffer.write(b"the end\\n")
+"""
+
+
+@pytest.mark.parametrize("buffering", [["-u"], []], ids=["unbuffered", "buffered"])
+def test_a_resized_window_cuts_nothing_short_that_is_being_written(buffering: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    try:
+        with subprocess.Popen([sys.executable, *buffering, "-c", BOMBARDED], stdout=theirs, env=environ) as process:
+            shown = b""
+            while not shown.endswith(b"the end\n"):
+                ready, _, _ = select.select([ours], [], [], 20)
+                assert ready, f"nothing came after {shown[-60:]!r}"
+                shown += os.read(ours, 700)
+                process.send_signal(signal.SIGWINCH)
+            assert process.wait(20) == 0
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert shown.decode().splitlines() == ["ready", *(f"line {number}" for number in range(20_000)), "the end"]
