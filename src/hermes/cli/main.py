@@ -378,10 +378,12 @@ def print_anything() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we live
+    is_bare = False
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
-    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        is_bare |= isinstance(getattr(stream, "buffer", None), io.RawIOBase)
+    if is_bare:
         from hermes.hosting.terminal import keep_writes_whole  # only where Python uses no buffer
 
         keep_writes_whole()

@@ -23,16 +23,19 @@ BLACK_ON_WHITE = "30;107"
 
 
 def keep_writes_whole() -> None:
-    """Have stdout write all it is given where Python was told to use no buffer (PYTHONUNBUFFERED, `python -u`).
+    """Have each stream write all it is given where Python was told to use no buffer (PYTHONUNBUFFERED, `python -u`).
 
     A bare file ends a long write early when a signal comes, a resized window for example, and nobody above it looks
     at how much was written.
     """
     import io
 
-    bare = sys.stdout
-    file = _whole_file(bare.fileno())
-    sys.stdout = io.TextIOWrapper(file, bare.encoding, bare.errors, line_buffering=True, write_through=True)
+    for name in ("stdout", "stderr"):
+        bare = getattr(sys, name)
+        if isinstance(getattr(bare, "buffer", None), io.RawIOBase):
+            file = _whole_file(bare.fileno())
+            whole = io.TextIOWrapper(file, bare.encoding, bare.errors, line_buffering=True, write_through=True)
+            setattr(sys, name, whole)
 
 
 def _whole_file(descriptor: int) -> IO[bytes]:
