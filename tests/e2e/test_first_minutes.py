@@ -12,6 +12,7 @@ import pty
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -177,7 +178,14 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
 
 def modes_below(folder: Path) -> set[str]:
     """What group and others may do with anything of ours; nothing is the right answer."""
-    return {str(path) for path in (folder, *folder.rglob("*")) if not path.is_symlink() and path.stat().st_mode & 0o077}
+    found = set()
+    for place, folders, files in os.walk(folder):
+        for path in (place, *(os.path.join(place, name) for name in (*folders, *files))):
+            with suppress(FileNotFoundError):  # a fetch of the model makes and removes files of its own meanwhile
+                mode = os.lstat(path).st_mode
+                if not stat.S_ISLNK(mode) and mode & 0o077:
+                    found.add(path)
+    return found
 
 
 def found_by_pgrep(text: str, *, session: int) -> list[int]:
