@@ -347,7 +347,7 @@ def guarded(act: Callable[[], int]) -> int:
         return CONFIG_ERROR
     except GatewayError as error:
         _complain(error)
-        return CONFIG_ERROR if isinstance(error, ConfigError) else 1
+        return CONFIG_ERROR if isinstance(error, ConfigError) else int(getattr(error, "exit_code", 1))
     except ModuleNotFoundError as error:
         from hermes.hosting import launch
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import as_typed, command_name
-from hermes.core.errors import GatewayError
 from hermes.hosting.terminal import out, out_result
 
 if TYPE_CHECKING:
@@ -75,10 +74,7 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> tuple[Any, list[str
             return client.ask("webhooks.remove", {"name": args.name}), [f"✓ {args.name} is removed."], 0
         case _:
             payload = sys.stdin.read() if args.payload == "-" else args.payload
-            try:
-                answer = client.ask("webhooks.test", {"name": args.name, "payload": payload})
-            except GatewayError as error:
-                return {"error": str(error)}, [f"✗ {error}"], 1
+            answer = client.ask("webhooks.test", {"name": args.name, "payload": payload})
             is_taken = answer["status"] in (200, 202)
             said = answer["answer"].get("status") or answer["answer"].get("error", {}).get("message", "")
             return answer, [f"{'✓' if is_taken else '✗'} {answer['status']} {said}"], 0 if is_taken else 1

@@ -130,6 +130,15 @@ def test_what_the_machine_refuses_is_a_line_too(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == "✗ /home/me/.hermes/.env: No space left on device.\n"
 
 
+@pytest.mark.parametrize("typed", [["dashboard", "list"], ["webhook", "test", "hello"], ["send", "telegram", "hi"]])
+def test_a_command_that_needs_a_gateway_exits_with_3_where_none_runs(
+    typed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
+    assert main(typed) == 3
+    assert "The gateway is not running. Start it: " in capsys.readouterr().err
+
+
 def test_a_missing_package_is_named_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
     missing = ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp.web")
     assert guarded(raising(missing)) == 1

@@ -26,7 +26,12 @@ from hermes.core.errors import ForeignHomeError, GatewayError, HomeInUseError
 from hermes.core.keys import LOCAL
 from hermes.hosting import heartbeat, lifecycle, locks, paths, processes
 from hermes.hosting.control import client as control
-from hermes.hosting.control.client import GatewayIsDownError, GatewayIsStalledError, OnEvent
+from hermes.hosting.control.client import (
+    GatewayIsDownError,
+    GatewayIsNotRunningError,
+    GatewayIsStalledError,
+    OnEvent,
+)
 from hermes.hosting.terminal import err
 
 if TYPE_CHECKING:
@@ -162,7 +167,7 @@ class GatewayClient:
                 if control.is_running(self.home):
                     return
             if self._alone is Standalone.NEVER:
-                raise GatewayIsDownError(f"The gateway is not running. Start it: {command_name()} gateway run")
+                raise GatewayIsNotRunningError(f"The gateway is not running. Start it: {command_name()} gateway start")
             refuse_foreign(self.home)
             if _wait_for_owner(self.home):
                 return

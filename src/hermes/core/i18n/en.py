@@ -523,7 +523,7 @@ class Texts:
     JOB_STOPPED = "I paused the job “{name}”: {reason}."
     JOB_BAD_SCHEDULE = "“{text}” is no schedule I know. Did you mean: {nearest}?"
     JOB_EMPTY = "A job needs a text: what should I do or say?"
-    JOB_UNKNOWN = "There is no job “{name}”. /cron lists them."
+    JOB_UNKNOWN = "There is no job “{name}”. All jobs: /cron, or `hermes cron list`."
     JOB_SEVERAL = "“{name}” names several jobs. Use an id: {ids}"
     JOB_IS_DONE = "The job “{name}” is done: no time is left at which it would run."
     JOB_ONLY_HERE = "Your jobs can answer in the chat where you make them, and nowhere else."

@@ -554,7 +554,7 @@ class Chinese(Texts):
     JOB_STOPPED = "我把定时任务“{name}”暂停了：{reason}。"
     JOB_BAD_SCHEDULE = "看不懂时间“{text}”。是不是想写：{nearest}？"
     JOB_EMPTY = "定时任务需要一段文字：要我做什么，或者说什么？"
-    JOB_UNKNOWN = "没有名为“{name}”的定时任务。用 /cron 查看。"
+    JOB_UNKNOWN = "没有名为“{name}”的定时任务。用 /cron 或 `hermes cron list` 查看。"
     JOB_SEVERAL = "“{name}”对应好几个定时任务。请用编号：{ids}"
     JOB_IS_DONE = "定时任务“{name}”已经结束，没有剩下的时间点了。"
     JOB_ONLY_HERE = "你的定时任务只能发到创建它的聊天里。"

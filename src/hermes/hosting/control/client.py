@@ -30,6 +30,12 @@ class GatewayIsDownError(GatewayError):
     """No gateway runs for this home; the person starts one, or the command works alone."""
 
 
+class GatewayIsNotRunningError(GatewayIsDownError):
+    """The command cannot work alone, and no gateway runs."""
+
+    exit_code = 3
+
+
 class GatewayIsStalledError(GatewayError):
     """A gateway holds the home and does not answer. The files stay closed to everybody else."""
 

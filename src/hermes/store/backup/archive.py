@@ -235,7 +235,7 @@ class ArchiveReader:
 def open_archive(path: Path, key: bytes | None) -> Iterator[ArchiveReader]:
     """Open an archive and check its list; raises ArchiveRefusedError. ``key`` is the home's own, if it has one."""
     if not path.is_file():
-        raise ArchiveRefusedError(f"There is no backup {path}.")
+        raise ArchiveRefusedError(f"There is no backup {path}. The list: hermes backup list")
     try:
         with path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as packed:
             stream = _Forward(cast("IO[bytes]", packed), path.name)

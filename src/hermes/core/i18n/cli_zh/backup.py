@@ -99,7 +99,7 @@ BACKUP = {
         "{} 不是由这个主目录制作的，只能核对校验和。如果你信任它：--other-home"
     ),
     "{} holds {} MB, and {} has {} MB left.": "{} 有 {} MB，而 {} 只剩 {} MB。",
-    "There is no backup {}.": "没有备份 {}。",
+    "There is no backup {}. The list: hermes backup list": "没有备份 {}。查看备份：hermes backup list",
     "The passphrase is not that of {}, or its secrets were changed after it was made.": (
         "口令与 {} 不符，或其中的密钥在制作之后被改动过。"
     ),

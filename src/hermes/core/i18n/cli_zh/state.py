@@ -328,7 +328,7 @@ START = {
     "Talk to it: {}     How it is: {} gateway status     End it: {} gateway stop": (
         "聊天：{}     状态：{} gateway status     停止：{} gateway stop"
     ),
-    "The gateway is not running. Start it: {} gateway run": "网关没有运行。启动：{} gateway run",
+    "The gateway is not running. Start it: {} gateway start": "网关没有运行。启动：{} gateway start",
     "Gateway stopped {}, after {}. Nothing is lost{}.": "网关{}停止，用时 {}。没有丢失任何内容{}。",
     "This runs in the agent's own terminal, and the agent does not stop its own gateway.": (
         "这在助手自己的终端里运行，而助手不能停止自己的网关。"
