@@ -501,7 +501,7 @@ async def test_what_is_held_back_for_a_snapshot_is_bounded_too() -> None:
     for _ in range(1000):
         bus.publish(TextArrived(LANE.format("mallory"), "t_1", "x" * 1000))
         assert feeds.size <= LIMITS.event_bytes + 2000
-    feed.resume("t_1", {"status": "running"}, said=[], calls=[])
+    feed.resume("t_1", {"status": "running"}, texts=[], calls=[])
     assert feeds.size == feed.size <= LIMITS.all_bytes
 
 

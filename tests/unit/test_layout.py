@@ -21,6 +21,8 @@ COLLECTIONS = {"cli", "agent/tools", "services/commands"}
 """Folders with one file per command or tool: their number is the number of features."""
 
 NO_NAMES = {"told", "shown", "kept", "said", "asked"}
+EMPTY_NAMES = {"told", "said", "meant", "its", "them", "somebody", "whoever"}
+"""Write the noun instead: fields, data, record, status, answer, text, message, reason, output, choice."""
 
 
 @cache
@@ -74,6 +76,27 @@ def test_no_function_or_class_is_named_by_a_participle() -> None:
         and NO_NAMES & set(re.findall(r"[a-z]+", re.sub(r"([A-Z])", r"_\1", node.name).lower()))
     ]
     assert not bad
+
+
+def test_no_variable_is_named_by_a_word_that_says_nothing() -> None:
+    bad = {
+        f"{module}:{node.lineno} {name}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.arg | ast.Attribute)
+        for name in [bound_name(node)]
+        if name.strip("_") in EMPTY_NAMES
+    }
+    assert not bad
+
+
+def bound_name(node: ast.Name | ast.arg | ast.Attribute) -> str:
+    """The name that a node gives to a variable, a parameter or an attribute."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return str(name)
+        case _:
+            return ""
 
 
 def test_no_class_name_stands_for_two_classes_outside_platforms() -> None:

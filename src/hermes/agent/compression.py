@@ -106,11 +106,11 @@ def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[Ch
     lines: list[str] = []
     room = most
     for message in reversed(older):
-        who = f"result of {message.name}" if message.role is Role.TOOL else message.role.value
+        speaker = f"result of {message.name}" if message.role is Role.TOOL else message.role.value
         text = _clipped(message.text, MAX_RESULT_CHARS if message.role is Role.TOOL else MAX_LINE_CHARS)
         calls = "".join(f" [calls {call.name} {_clipped(call.arguments, 300)}]" for call in message.tool_calls)
         pictures = f" [{len(message.images)} pictures]" if message.images else ""
-        line = f"{who}: {text}{calls}{pictures}"
+        line = f"{speaker}: {text}{calls}{pictures}"
         room -= len(line) + 1
         if room < 0:
             lines.append("[earlier lines are left out]")

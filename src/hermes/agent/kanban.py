@@ -112,7 +112,8 @@ class TaskDetails:
             **task_to_dict(self.task),
             "needs": [{"id": task.id, "title": task.title, "state": task.state.value} for task in self.needs],
             "comments": [
-                {"author": one.author, "body": one.body, "created_at": one.created_at} for one in self.comments
+                {"author": comment.author, "body": comment.body, "created_at": comment.created_at}
+                for comment in self.comments
             ],
             "links": [{"url": url, "title": title} for url, title in self.links],
             "history": [event_to_dict(event) for event in self.history],
@@ -323,8 +324,8 @@ def _need(tx: Tx, actor: Actor, number: int, needs: int, remove: bool, *, now: f
             return _make_ready(tx, actor, task, now=now)
         return _find(tx, actor, number)
     known: dict[int, list[int]] = {}
-    for one, other in tasks.needs(tx):
-        known.setdefault(one, []).append(other)
+    for needing, other in tasks.needs(tx):
+        known.setdefault(needing, []).append(other)
     if closes_circle(task.id, needed.id, known):
         raise BoardError(f"#{number} cannot wait for #{needs}: #{needs} waits for #{number}.")
     tasks.add_need(tx, task, needed.id, actor=actor.name, now=now)

@@ -91,8 +91,8 @@ class PromptBuilder:
 
         ``is_whole``: the asker brought the talk along, and its length is the asker's affair: nothing is left out.
         """
-        told = (scene.persona or DEFAULT_PERSONA, *self._about(scene), self._today(), instructions)
-        system = "\n\n".join(part for part in told if part)
+        paragraphs = (scene.persona or DEFAULT_PERSONA, *self._about(scene), self._today(), instructions)
+        system = "\n\n".join(part for part in paragraphs if part)
         before = [summary_message(summary)] if summary else []
         return [ChatMessage(Role.SYSTEM, system), *before, *answered(history if is_whole else window(history, most))]
 
@@ -222,10 +222,10 @@ def spoken(message: InboundMessage) -> str:
     """Return one message as the model reads it, without its head."""
     parts = []
     if message.group_context:
-        said = [
+        paragraphs = [
             f"> {quoted(line.sender_name or 'someone')}: {one_line(line.text, 500)}" for line in message.group_context
         ]
-        parts.append("\n".join((OVERHEARD, *said, "]")))
+        parts.append("\n".join((OVERHEARD, *paragraphs, "]")))
     if message.quote is not None and message.quote.text:
         whose = "you" if message.quote.from_us else quoted(message.quote.sender_name or "someone")
         parts.append(f"[in reply to {whose}: {one_line(message.quote.text, 500)}]")

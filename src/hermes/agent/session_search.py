@@ -224,4 +224,6 @@ def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count
 
 
 def _gone(tx: Tx, known: Sequence[str]) -> list[str]:
-    return [one for one in known if tx.value("SELECT 1 FROM sessions WHERE id = :id", id=one) is None]
+    return [
+        session_id for session_id in known if tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id) is None
+    ]

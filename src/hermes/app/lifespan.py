@@ -125,9 +125,9 @@ async def _own(options: GatewayOptions) -> locks.Lock:
             lock = await asyncio.to_thread(locks.take, path, options.owner_name, LOCK_BITE_SECONDS)
         options.on_wait("")
     if lock is None:
-        who = (locks.holder(path) or locks.Holder()).describe()
+        owner = (locks.holder(path) or locks.Holder()).describe()
         raise HomeInUseError(
-            f"{options.home} is in use by {who}. One process at a time owns a home; end that one first."
+            f"{options.home} is in use by {owner}. One process at a time owns a home; end that one first."
         )
     return lock
 

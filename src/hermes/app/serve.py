@@ -95,9 +95,9 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
     # Write down for whoever asked for the end how many turns it interrupted.
     if gateway.lanes.interrupted:
         log.info("Turns interrupted", extra={"count": gateway.lanes.interrupted})
-    told = json.dumps({"at": time.time(), "interrupted": gateway.lanes.interrupted})
+    record = json.dumps({"at": time.time(), "interrupted": gateway.lanes.interrupted})
     try:
-        paths.write_private(paths.last_drain(str(options.home)), told)
+        paths.write_private(paths.last_drain(str(options.home)), record)
     except OSError as error:
         log.warning("Drain not recorded", extra={"reason": str(error)})
     return code
@@ -162,13 +162,13 @@ class _DatabaseWait:
 
     def __init__(self, options: WorkerOptions) -> None:
         self._options = options
-        self._told = ""
+        self._logged = ""
 
     def goes_on(self, reason: str) -> bool:
         if self._options.stop.is_requested:
             return False
-        if self._told != reason:
-            self._told = reason
+        if self._logged != reason:
+            self._logged = reason
             log.error("Store is down", extra={"reason": reason, "while": "starting"})
             _print([f"Store    {reason}", "         I keep trying; HERMES_DATABASE_URL says where it is."])
             self._options.heartbeat.describe = lambda: (reason, 0)
@@ -191,12 +191,12 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     gateway.begin()  # now that it answers
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
-        told = {**_process(options), **await gateway.status()}
-        told["faults"] = await _faults(gateway.home, options.log_trouble)
-        told["problems"] = [str(one) for one in gateway.watch.loaded.problems if one.level == "error"]
-        told["webhooks"] = hooks.url
-        told["troubles"] = [*told["troubles"], *filter(None, (http.trouble, hooks.trouble))]
-        return told
+        snapshot = {**_process(options), **await gateway.status()}
+        snapshot["faults"] = await _faults(gateway.home, options.log_trouble)
+        snapshot["problems"] = [str(problem) for problem in gateway.watch.loaded.problems if problem.level == "error"]
+        snapshot["webhooks"] = hooks.url
+        snapshot["troubles"] = [*snapshot["troubles"], *filter(None, (http.trouble, hooks.trouble))]
+        return snapshot
 
     async def dashboard(verb: str, args: Mapping[str, Any], reply: Any) -> Any:
         from hermes.hosting.control.handlers.dashboard import DashboardVerbs  # loaded when it is asked for

@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         if args.verb == "status":
-            told = client.ask("cluster.status")
-            return out_result(told, screen(told), as_json=args.as_json)
+            status = client.ask("cluster.status")
+            return out_result(status, screen(status), as_json=args.as_json)
         asked = {"node": args.node, "undo": args.undo, "wait_seconds": DRAIN_SECONDS}
         answer = client.ask("cluster.drain", asked, timeout=DRAIN_SECONDS + 10)
     if args.undo:
@@ -54,23 +54,23 @@ def run(args: argparse.Namespace) -> int:
     return 0 if args.undo or not any(answer["left"].values()) else 1
 
 
-def screen(told: Mapping[str, Any]) -> list[str]:
+def screen(status: Mapping[str, Any]) -> list[str]:
     """The nodes, one below the other, and what nobody works on."""
-    if not told["is_cluster"]:
-        return [str(told["text"])]
-    lines = [line for node in told["nodes"] for line in _node_lines(node)]
+    if not status["is_cluster"]:
+        return [str(status["text"])]
+    lines = [line for node in status["nodes"] for line in _node_lines(node)]
     if not lines:
         lines = [f"No gateway works on this database now. Start one: {command_name()} gateway start"]
-    free = [duty["key"] for duty in told["duties"] if not duty["node"]]
+    free = [duty["key"] for duty in status["duties"] if not duty["node"]]
     if free:
         lines.append(f"free       {', '.join(free)}")
-    waiting = told["waiting"]
+    waiting = status["waiting"]
     lag = f", the oldest for {format_duration(waiting['lag_seconds'])}" if waiting["lag_seconds"] else ""
     lines.append(
         f"waiting    {count(waiting['lanes'], 'lane')}, {count(waiting['targets'], 'target')},"
         f" {count(waiting['calls'], 'call')}{lag}"
     )
-    lines.append(f"schema     {told['schema_version']}, readable from {told['min_reader']} on")
+    lines.append(f"schema     {status['schema_version']}, readable from {status['min_reader']} on")
     return lines
 
 

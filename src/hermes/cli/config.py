@@ -83,13 +83,13 @@ def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
     from hermes.config import explain, known_keys
 
     settings = [explain(loaded, name) for name in sorted(known_keys(loaded))]
-    shown = [one for one in settings if every or one.stated]
+    shown = [setting for setting in settings if every or setting.stated]
     if as_json:
-        out_json({one.key: {"value": one.value, "from": one.winner} for one in shown})
+        out_json({setting.key: {"value": setting.value, "from": setting.winner} for setting in shown})
         return 0
-    width = max((len(one.key) for one in shown), default=0)
-    for one in shown:
-        out(f"{one.key:<{width}}  {one.value}   ({one.winner})")
+    width = max((len(setting.key) for setting in shown), default=0)
+    for setting in shown:
+        out(f"{setting.key:<{width}}  {setting.value}   ({setting.winner})")
     if not shown:
         out(f"Nothing is set; every setting has its default. List them: {command_name()} config show --all")
     return 0
@@ -108,7 +108,7 @@ def _explain(loaded: Loaded, key: str, *, as_json: bool) -> int:
     from hermes.config import explain, keys_under
 
     found = [explain(loaded, name) for name in keys_under(loaded, key) or [key]]
-    value = [asdict(one) for one in found] if len(found) > 1 else asdict(found[0])
+    value = [asdict(setting) for setting in found] if len(found) > 1 else asdict(found[0])
     return out_result(value, "\n".join(map(str, found)), as_json=as_json)
 
 

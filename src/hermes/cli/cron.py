@@ -106,8 +106,8 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> tuple[Any, list[str
             job = client.ask("cron.run", {"name": args.job, "key": secrets.token_hex(8)})
             return job, [f"✓ {job['name']!r} runs now. Look: {command_name()} trace {job['event_id']}"]
         case "history":
-            told = client.ask("cron.history", {"name": args.job, "limit": args.limit})
-            return told, [_slot(slot) for slot in told["slots"]] or ["It has not been due yet."]
+            history = client.ask("cron.history", {"name": args.job, "limit": args.limit})
+            return history, [_slot(slot) for slot in history["slots"]] or ["It has not been due yet."]
         case "remove":
             job = client.ask("cron.remove", {"name": args.job})
             return job, [f"✓ {job['name']!r} is removed."]
@@ -171,23 +171,23 @@ def _status(*, as_json: bool) -> int:
         return _not_firing(as_typed(judged.lines[0]), judged.state.value, judged.exit_code, as_json=as_json)
     try:
         with GatewayClient(home, Standalone.NEVER) as client:
-            told = client.ask("cron.status")
+            answer = client.ask("cron.status")
     except GatewayIsDownError as error:
         return _not_firing(str(error), "not running", NOT_RUNNING, as_json=as_json)
     except GatewayError as error:
         return _not_firing(str(error), "stalled", 1, as_json=as_json)
-    is_fired = told["is_running"] and not told["overdue"]
+    is_fired = answer["is_running"] and not answer["overdue"]
     if as_json:
-        out_json({"state": "running" if is_fired else "stopped", **told})
+        out_json({"state": "running" if is_fired else "stopped", **answer})
         return 0 if is_fired else 1
-    if not told["is_running"]:
-        why = "cron.enabled is off" if not told["is_enabled"] else "the timer does not run: hermes logs"
+    if not answer["is_running"]:
+        why = "cron.enabled is off" if not answer["is_enabled"] else "the timer does not run: hermes logs"
         err(as_typed(f"✗ Jobs are not fired: {why}."))
         return 1
-    counts = ", ".join(f"{count} {state}" for state, count in told["jobs"].items()) or "no jobs"
+    counts = ", ".join(f"{count} {state}" for state, count in answer["jobs"].items()) or "no jobs"
     mark = "✓" if is_fired else "!"
-    late = f"; {told['overdue']} overdue" if told["overdue"] else ""
-    out_lines([f"{mark} Jobs are fired: {counts}{late}. Next: {told['next']}"])
+    late = f"; {answer['overdue']} overdue" if answer["overdue"] else ""
+    out_lines([f"{mark} Jobs are fired: {counts}{late}. Next: {answer['next']}"])
     return 0 if is_fired else 1
 
 

@@ -75,9 +75,12 @@ def run(args: argparse.Namespace) -> int:
 def _report(findings: Sequence[Finding], done: Sequence[Done], record: str, *, as_json: bool, is_fixing: bool) -> int:
     troubles = [finding for finding in findings if finding.level == "trouble"]
     if as_json:
-        value = {"is_well": not troubles, "findings": [one.to_dict(number) for number, one in enumerate(findings, 1)]}
+        value = {
+            "is_well": not troubles,
+            "findings": [entry.to_dict(number) for number, entry in enumerate(findings, 1)],
+        }
         if is_fixing:
-            value["repairs"] = [{"name": one.name, "ok": one.is_good, "text": one.text} for one in done]
+            value["repairs"] = [{"name": entry.name, "ok": entry.is_good, "text": entry.text} for entry in done]
             value["undo"] = record
         out_json(value)
     else:
@@ -138,11 +141,11 @@ def _repair(home: Path, repairs: Sequence[Repair], *, is_shown: bool) -> tuple[s
     from hermes.cli.repairs.undo import UndoRecord
 
     record = UndoRecord(home)
-    done = [one for repair in repairs for one in _do(repair, record)]
+    done = [outcome for repair in repairs for outcome in _do(repair, record)]
     record.close()
     if is_shown:
-        for one in done:
-            (out if one.is_good else err)(as_typed(f"{'✓' if one.is_good else '✗'} {tr(one.text)}"))
+        for outcome in done:
+            (out if outcome.is_good else err)(as_typed(f"{'✓' if outcome.is_good else '✗'} {tr(outcome.text)}"))
         if record.name:
             out(as_typed(tr(f"  To undo the file changes: {command_name()} doctor --undo")))
         out("")

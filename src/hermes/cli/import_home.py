@@ -86,16 +86,16 @@ def offer(home: Path, description: str) -> None:
     from hermes.cli.support.prompts import confirm
     from hermes.hosting.terminal import out
 
-    beside = Path(f"{home}-two")
+    second_home = Path(f"{home}-two")
     if not description.startswith(HERMES_AGENT):
         return
-    if not confirm(f"Import it into {beside} now?"):
+    if not confirm(f"Import it into {second_home} now?"):
         return
     asked = {"kind": HERMES_AGENT, "path": str(home), "dry_run": False, "commands": _slash_commands()}
-    os.environ["HERMES_HOME"] = str(beside)
-    refuse_foreign(beside)
-    out_result(answer := _ask(beside, asked), _render(answer), as_json=False)
-    out(tr(f"Then: HERMES_HOME={beside} {command_name()} gateway run"))
+    os.environ["HERMES_HOME"] = str(second_home)
+    refuse_foreign(second_home)
+    out_result(answer := _ask(second_home, asked), _render(answer), as_json=False)
+    out(tr(f"Then: HERMES_HOME={second_home} {command_name()} gateway run"))
 
 
 # What would come

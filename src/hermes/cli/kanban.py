@@ -173,10 +173,12 @@ def _task(task: Mapping[str, Any]) -> Iterator[str]:
     for text in (task["body"], task["reason"]):
         if text:
             yield f"  {text}"
-    yield from (f"  waits for #{one['id']} {one['title']} ({one['state']})" for one in task["needs"])
-    yield from (f"  {one['url']} {one['title']}".rstrip() for one in task["links"])
-    yield from (f"  {one['author']}: {one['body']}" for one in task["comments"])
-    yield from (f"  run {one['attempt']}: {one['state']} {one['reason']} ({one['event_id']})" for one in task["runs"])
+    yield from (f"  waits for #{entry['id']} {entry['title']} ({entry['state']})" for entry in task["needs"])
+    yield from (f"  {entry['url']} {entry['title']}".rstrip() for entry in task["links"])
+    yield from (f"  {entry['author']}: {entry['body']}" for entry in task["comments"])
+    yield from (
+        f"  run {entry['attempt']}: {entry['state']} {entry['reason']} ({entry['event_id']})" for entry in task["runs"]
+    )
     if task["result"]:
         yield "  result:"
         yield from (f"    {line}" for line in task["result"].splitlines())

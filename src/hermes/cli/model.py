@@ -117,12 +117,12 @@ def _server_lines(server: LocalServer) -> list[str]:
 
 def _use(home: Path, name: str, *, as_json: bool) -> int:
     from hermes.config.edit import set_values
-    from hermes.services.models import is_local, meant
+    from hermes.services.models import full_model_name, is_local
     from hermes.store.home import make_home
 
     refuse_foreign(home)
     loaded = load_config(home)
-    provider, _, model = meant(name, loaded).partition("/")
+    provider, _, model = full_model_name(name, loaded).partition("/")
     refuse_what_stands_in_the_way(loaded, provider)
     make_home(home)
     changes = set_values(loaded, {"model.provider": provider, "model.default": model})
@@ -167,11 +167,11 @@ def _notes_of_server(loaded: Loaded, provider: str, model: str) -> list[str]:
 
 
 def _test(home: Path, name: str, *, as_json: bool) -> int:
-    from hermes.services.models import check_exists, meant
+    from hermes.services.models import check_exists, full_model_name
 
     loaded = load_config(home)
     default = f"{loaded.config.model.provider}/{loaded.config.model.default}"
-    provider, _, model = (meant(name, loaded) if name else default).partition("/")
+    provider, _, model = (full_model_name(name, loaded) if name else default).partition("/")
     check_exists(provider, model, loaded.config)
     result = asyncio.run(tried(home, loaded, provider, model))
     if as_json:

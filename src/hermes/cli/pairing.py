@@ -48,10 +48,13 @@ def run(args: argparse.Namespace) -> int:
             case "list":
                 answer = client.ask("pairing.list", {"platform": args.platform})
                 lines = ["Waiting:" if answer["waiting"] else "Nobody waits."]
-                for one in answer["waiting"]:
-                    minutes = max(0, round((time.time() - one["asked_at"]) / 60))
-                    lines.append(f"  {one['platform']:<10} {one['code']}  {_who(one)}, {minutes} min ago")
-                decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in answer["decided"]]
+                for request in answer["waiting"]:
+                    minutes = max(0, round((time.time() - request["asked_at"]) / 60))
+                    lines.append(f"  {request['platform']:<10} {request['code']}  {_who(request)}, {minutes} min ago")
+                decided = [
+                    f"  {request['state']:<9} {_who(request)}, by {request['decided_by']}"
+                    for request in answer["decided"]
+                ]
                 lines += ["Decided:", *decided] if decided else []
             case "approve":
                 if bool(args.code) == bool(args.user):

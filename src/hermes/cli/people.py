@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
             case "list":
                 answer = client.ask("people.list")
                 lines = [
-                    f"{one['role']:<6} {one['name'] or '–':<16} {one['id']:<24} {', '.join(one['accounts'])}"
-                    for one in answer
+                    f"{each['role']:<6} {each['name'] or '–':<16} {each['id']:<24} {', '.join(each['accounts'])}"
+                    for each in answer
                 ] or ["Nobody yet."]
             case "role":
                 answer = client.ask("people.role", {"person": args.person, "role": args.role})

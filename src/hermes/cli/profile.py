@@ -83,11 +83,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(root: Path, here: Path, *, as_json: bool) -> int:
     found = [_describe(root, name) for name in (profiles.DEFAULT, *profiles.names(str(root)))]
-    width = max(len(one["name"]) for one in found)
+    width = max(len(profile["name"]) for profile in found)
     lines = [
-        f"{'*' if one['path'] == str(here) else ' '} {one['name']:<{width}}  {one['state']:<11}  "
-        f"ports {one['ports']:<11}  {one['home']}"
-        for one in found
+        f"{'*' if profile['path'] == str(here) else ' '} {profile['name']:<{width}}  {profile['state']:<11}  "
+        f"ports {profile['ports']:<11}  {profile['home']}"
+        for profile in found
     ]
     return out_result(found, lines, as_json=as_json)
 

@@ -45,6 +45,6 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(f"{question}\n  There is no terminal to ask for confirmation. Repeat it with --yes.")
         if not confirm(question):
             return 1
-    said = rollback(options)
-    lines = [tr(f"✓ {target.name} is installed again."), *filter(None, [tr(said)])]
+    outcome = rollback(options)
+    lines = [tr(f"✓ {target.name} is installed again."), *filter(None, [tr(outcome)])]
     return out_result({"version": target.id, "before": before.id}, "\n".join(lines), as_json=args.as_json)

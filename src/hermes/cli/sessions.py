@@ -130,14 +130,14 @@ def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:
 def _spoken(line: Mapping[str, Any]) -> str:
     message: Mapping[str, Any] = line["message"] if isinstance(line["message"], Mapping) else {"text": line["message"]}
     clock = format_time("%H:%M:%S", line["at"])
-    who = str(message.get("role", "?"))
+    role = str(message.get("role", "?"))
     text = str(message.get("text", ""))
-    if who == "tool":
+    if role == "tool":
         text = one_line(text, 200)
     calls = "".join(
         f"\n  → {call['name']} {one_line(call['arguments'], 120)}" for call in message.get("tool_calls", ())
     )
-    return f"\n{clock} {who}\n{text}{calls}".rstrip()
+    return f"\n{clock} {role}\n{text}{calls}".rstrip()
 
 
 def _import(client: GatewayClient, args: argparse.Namespace) -> int:

@@ -59,15 +59,18 @@ def run(args: argparse.Namespace) -> int:
         value = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
         out_json(value)
     else:
-        told = (facts.snapshot or {}).get("problems", ())
-        shown = {**overview, "config_problems": untold_problems(overview["config_problems"], told)}
+        shown_already = (facts.snapshot or {}).get("problems", ())
+        shown = {**overview, "config_problems": unreported_problems(overview["config_problems"], shown_already)}
         out(as_typed(tr("\n".join([*judged.lines, *screen(shown, has_model=facts.snapshot is not None)]))))
     return judged.exit_code
 
 
-def untold_problems(found: Sequence[str], told: Sequence[str]) -> list[str]:
-    """The problems that the gateway has not told. It adds what is in force, so the first sentences are compared."""
-    known = {problem.partition(". ")[0] for problem in told}
+def unreported_problems(found: Sequence[str], reported: Sequence[str]) -> list[str]:
+    """Return the problems that the gateway has not reported.
+
+    The gateway adds what is in force, so only the first sentences are compared.
+    """
+    known = {problem.partition(". ")[0] for problem in reported}
     return [problem for problem in found if problem.partition(". ")[0] not in known]
 
 
@@ -81,10 +84,10 @@ def _remote(home: Path, *, as_json: bool) -> int | None:
     found = look_at(config.health_url, config.health_timeout)
     if as_json:
         state = "running (remote)" if found.is_running else "not running"
-        out_json({"state": state, "text": found.sentence, "url": found.base, "snapshot": found.told})
+        out_json({"state": state, "text": found.sentence, "url": found.base, "snapshot": found.health})
     else:
         out(as_typed(tr(f"{'✓' if found.is_running else '✗'} {found.sentence}")))
-    return 3 if not found.is_running else 0 if found.told.get("status") == "ok" else 1
+    return 3 if not found.is_running else 0 if found.health.get("status") == "ok" else 1
 
 
 def look(home: Path, *, can_ask: bool) -> dict[str, Any]:

@@ -137,8 +137,8 @@ def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool
         raise ConfigError(f"There is no group, toolset or tool {name!r}. {advice}")
     make_home(home)
     choice = loaded.config.tools.get(platform, NO_CHOICE)
-    enabled = [one for one in choice.enabled if one != name]
-    disabled = [one for one in choice.disabled if one != name]
+    enabled = [other for other in choice.enabled if other != name]
+    disabled = [other for other in choice.disabled if other != name]
     if tuple(enabled) != choice.enabled:
         set_list(loaded, f"tools.{platform}.enabled", enabled)
     if tuple(disabled) != choice.disabled or not on:
@@ -160,5 +160,5 @@ def _is_on(access: Access, name: str, tools: Sequence[Tool]) -> bool:
     from hermes.agent.toolkit.toolsets import TOOLSETS
 
     groups = TOOLSETS.get(name, (name,))
-    meant = [tool for tool in tools if name == tool.name or tool.group in groups]
-    return all(_has(access, tool) for tool in meant)
+    matching = [tool for tool in tools if name == tool.name or tool.group in groups]
+    return all(_has(access, tool) for tool in matching)

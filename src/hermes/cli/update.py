@@ -52,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
     from hermes.hosting.update.update import update
 
     with telling_interruption(lambda: _describe_interrupted(options)):
-        said = update(options, version)
+        outcome = update(options, version)
     lines = [
         tr(f"✓ {version.name} is installed. Back to {before.name}: {command_name()} rollback"),
-        *filter(None, [tr(said)]),
+        *filter(None, [tr(outcome)]),
     ]
     return out_result(_plain(before, version), "\n".join(lines), as_json=args.as_json)
 

@@ -60,10 +60,10 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> tuple[Any, list[str
     match args.verb:
         case "subscribe":
             names = ("name", "signature", "secret", "events", "prompt", "deliver", "deliver_only", "skills", "role")
-            told = {name: value for name in names if (value := getattr(args, name))}
-            if told.get("secret") == "-":
-                told["secret"] = sys.stdin.readline().strip()
-            route = client.ask("webhooks.subscribe", told)
+            fields = {name: value for name in names if (value := getattr(args, name))}
+            if fields.get("secret") == "-":
+                fields["secret"] = sys.stdin.readline().strip()
+            route = client.ask("webhooks.subscribe", fields)
             where = route["deliver"] or "nowhere: the answer is kept, see hermes trace"
             lines = [f"✓ {route['url']}", f"  Secret: {route['secret']}", f"  Deliver: {where}"]
             return route, list(map(as_typed, lines)), 0
@@ -76,8 +76,8 @@ def _ask(client: GatewayClient, args: argparse.Namespace) -> tuple[Any, list[str
             payload = sys.stdin.read() if args.payload == "-" else args.payload
             answer = client.ask("webhooks.test", {"name": args.name, "payload": payload})
             is_taken = answer["status"] in (200, 202)
-            said = answer["answer"].get("status") or answer["answer"].get("error", {}).get("message", "")
-            return answer, [f"{'✓' if is_taken else '✗'} {answer['status']} {said}"], 0 if is_taken else 1
+            status = answer["answer"].get("status") or answer["answer"].get("error", {}).get("message", "")
+            return answer, [f"{'✓' if is_taken else '✗'} {answer['status']} {status}"], 0 if is_taken else 1
 
 
 def _table(routes: list[dict[str, Any]]) -> list[str]:

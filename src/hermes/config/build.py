@@ -234,9 +234,9 @@ class Builder:
 
     def _keys(self, name: str, api_key_env: str) -> tuple[Secret, ...]:
         """All keys of a provider: those in the variables that are named, else the one; then the further ones."""
-        one = self._get("providers", name, "api_key", default=None)
+        single = self._get("providers", name, "api_key", default=None)
         variables = api_key_env.split(",") if api_key_env else []
-        named = {variable: self._key_in(name, variable) if len(variables) > 1 else one for variable in variables}
+        named = {variable: self._key_in(name, variable) if len(variables) > 1 else single for variable in variables}
         for variable, key in named.items():
             if key is None:
                 self._warn(
@@ -244,7 +244,7 @@ class Builder:
                     f"names {variable}, which is not set.",
                     f"Add a line {variable}=… to .env; it is used at once.",
                 )
-        found = [key for key in named.values() if key] or [one] * bool(one)
+        found = [key for key in named.values() if key] or [single] * bool(single)
         return tuple(dict.fromkeys((*found, *self._get("providers", name, "api_keys", default=()))))
 
     def _key_in(self, name: str, variable: str) -> Secret | None:

@@ -39,7 +39,11 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.key} = {self.value}", f"  from {self.winner}"]
-        lines += [f"  not {one.where}: {one.written} = {one.value} ({one.note})" for one in self.stated if one.note]
+        lines += [
+            f"  not {source.where}: {source.written} = {source.value} ({source.note})"
+            for source in self.stated
+            if source.note
+        ]
         if self.env:
             lines.append(f"  environment name: {', '.join(self.env)}")
         if self.help:
@@ -102,8 +106,8 @@ def find_key(loaded: Loaded, text: str) -> Key:
     for key in loaded.schema.keys.values():
         if "*" in key.path and (chosen := _names_in(text.split("."), key.path)):
             return loaded.schema.at(key, chosen)
-    meant = nearest(text, [*keys, *by_env], cutoff=0.6)
-    cure = f"Did you mean {meant}?" if meant else "`hermes config show --all` lists what there is."
+    nearest_name = nearest(text, [*keys, *by_env], cutoff=0.6)
+    cure = f"Did you mean {nearest_name}?" if nearest_name else "`hermes config show --all` lists what there is."
     raise ConfigError(f"There is no setting {text!r}. {cure}")
 
 

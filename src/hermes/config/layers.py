@@ -125,15 +125,15 @@ def _read(path: Path, label: str, reader: Reader[T], good: T | None, problems: l
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # a file that is not there says nothing
             content = path.read_bytes()
-        found, said = reader(content, label)
+        found, complaints = reader(content, label)
     except OSError as error:
-        found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.", _how_to_read(path))]
+        found, complaints = None, [Problem("error", label, f"cannot be read: {error.strerror}.", _how_to_read(path))]
         if good is not None:
-            said[-1] = replace(said[-1], hint=f"What it said before stays in force. {said[-1].hint}")
+            complaints[-1] = replace(complaints[-1], hint=f"What it said before stays in force. {complaints[-1].hint}")
     else:
         if found is None and good is not None:
-            said[-1] = replace(said[-1], hint="What it said before stays in force.")
-    problems.extend(said)
+            complaints[-1] = replace(complaints[-1], hint="What it said before stays in force.")
+    problems.extend(complaints)
     return good if found is None else found
 
 
@@ -204,15 +204,15 @@ class _TreeWalk:
         self._entries.append(Entry(self._schema.at(key, chosen), raw, source, is_alias))
 
     def _unknown(self, node: Node, path: KeyPath, line: int) -> None:
-        meant = nearest(path[-1], node.children)
-        hint = f"→ {'.'.join((*path[:-1], meant))}?" if meant else ""
-        what = "is unknown."
+        suggestion = nearest(path[-1], node.children)
+        hint = f"→ {'.'.join((*path[:-1], suggestion))}?" if suggestion else ""
+        complaint = "is unknown."
         if path[:-1] == ("platforms",):
-            what = "names no platform that is installed here."
+            complaint = "names no platform that is installed here."
             hint = hint or "→ install the package that brings it, or take this out"
-        sure = only_meant(path[-1], node.children) if meant else ""
+        sure = only_meant(path[-1], node.children) if suggestion else ""
         repair = ("rename", self._label, path[-1], sure) if sure else ()
-        self._say("warning", path, line, what, hint, repair)
+        self._say("warning", path, line, complaint, hint, repair)
 
     def _say(
         self, level: Any, path: KeyPath, line: int, text: str, hint: str = "", repair: tuple[str, ...] = ()
@@ -293,13 +293,13 @@ def _unknown_names(schema: Schema, names: Names, environ: Mapping[str, str], lay
             if name in known or not name.isupper():
                 continue
             is_ours = name.startswith(prefixes)
-            meant = nearest(name, known, cutoff=0.75) if is_ours else _slip_of(name, known)
+            suggestion = nearest(name, known, cutoff=0.75) if is_ours else _slip_of(name, known)
             # The process environment holds other programs' names too, so there only a near miss counts.
-            if meant or (is_ours and rank is not Rank.ENVIRONMENT):
+            if suggestion or (is_ours and rank is not Rank.ENVIRONMENT):
                 where = f"{label} line {line.line}" if line.line else label
-                sure = only_meant(name, known) if meant and label == ".env" else ""
+                sure = only_meant(name, known) if suggestion and label == ".env" else ""
                 repair = ("rename", label, name, sure) if sure else ()
-                yield Problem("warning", where, f"{name} is unknown.", f"→ {meant}?" if meant else "", repair)
+                yield Problem("warning", where, f"{name} is unknown.", f"→ {suggestion}?" if suggestion else "", repair)
 
 
 def _ignored_file(home: Path, environ: Mapping[str, str], cwd: Path, names: Names) -> Iterator[Problem]:
@@ -327,7 +327,7 @@ def _ignored_file(home: Path, environ: Mapping[str, str], cwd: Path, names: Name
 
 def _slip_of(name: str, known: Iterable[str]) -> str:
     """The name of ours that this one misses by a letter or so. The environment holds dozens of others' names."""
-    alike = [one for one in known if one[0] == name[0] and abs(len(one) - len(name)) <= 2]
+    alike = [candidate for candidate in known if candidate[0] == name[0] and abs(len(candidate) - len(name)) <= 2]
     return nearest(name, alike, cutoff=0.92) if alike else ""
 
 

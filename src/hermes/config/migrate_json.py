@@ -38,9 +38,9 @@ def migrate_gateway_json(loaded: Loaded, *, is_dry: bool = False) -> JsonMigrati
     entries, _ = entries_of(loaded.schema, loaded.layers.json, file.name)
     wanted: dict[str, str] = {}
     kept: list[str] = []
-    for entry in sorted(entries, key=lambda one: one.is_alias):
+    for entry in sorted(entries, key=lambda item: item.is_alias):
         name, resolved = str(entry.key), loaded.sources.get(entry.key.path)
-        is_hidden = any(one.source.rank < Rank.JSON for one in resolved.entries) if resolved is not None else False
+        is_hidden = any(item.source.rank < Rank.JSON for item in resolved.entries) if resolved is not None else False
         if is_hidden:
             kept.append(name)
         elif name not in wanted:

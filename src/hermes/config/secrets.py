@@ -35,8 +35,8 @@ def _values(value: object) -> Iterator[Secret | str]:
     if isinstance(value, Secret | str):
         yield value
     elif is_dataclass(value):
-        for one in fields(value):
-            yield from _values(getattr(value, one.name))
+        for field_ in fields(value):
+            yield from _values(getattr(value, field_.name))
     elif isinstance(value, Mapping):
         for inner in value.values():
             yield from _values(inner)

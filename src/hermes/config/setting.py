@@ -109,18 +109,18 @@ def declared_by(of: type[Any]) -> Mapping[str, Key | Section]:
     }
 
 
-def _declared(name: str, annotation: str, default: Any, what: Mapping[str, Any]) -> Key | Section:
-    at = what.get("at")
+def _declared(name: str, annotation: str, default: Any, options: Mapping[str, Any]) -> Key | Section:
+    at = options.get("at")
     path = (name,) if at is None else tuple(at.split(".")) if at else ()
-    if "is_named" in what:
+    if "is_named" in options:
         path, annotation, default = (*path, "*"), annotation[len("Mapping[str, ") : -1], None
-    if "section" in what:
-        return Section(path, what["section"], inherits=what["inherits"])
-    choices = what.get("choices") or (tuple(type(default)) if isinstance(default, Enum) else ())
-    kind = what.get("kind") or (Kind.DURATION if name.endswith("_seconds") else Kind.CHOICE if choices else None)
+    if "section" in options:
+        return Section(path, options["section"], inherits=options["inherits"])
+    choices = options.get("choices") or (tuple(type(default)) if isinstance(default, Enum) else ())
+    kind = options.get("kind") or (Kind.DURATION if name.endswith("_seconds") else Kind.CHOICE if choices else None)
     kind = kind or _KINDS[annotation.removesuffix(" | None")]
-    env, low, high = tuple(what.get("env", "").split()), what.get("low", -math.inf), what.get("high", math.inf)
-    return Key(path, kind, default, env, choices, low, high, "is_prose" in what, what["help"])
+    env, low, high = tuple(options.get("env", "").split()), options.get("low", -math.inf), options.get("high", math.inf)
+    return Key(path, kind, default, env, choices, low, high, "is_prose" in options, options["help"])
 
 
 def keys_of(of: type[Any], prefix: Path = (), *, inherits: bool = False) -> Iterator[Key]:

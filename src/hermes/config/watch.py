@@ -47,7 +47,7 @@ class ConfigWatch:
         self._files = watched_files(home, environ)
         self._stamps = self._look()
         self._loaded = load(home, environ, cwd, self._manifests)
-        self._said: frozenset[Problem] = frozenset()
+        self._logged: frozenset[Problem] = frozenset()
         self._changed = asyncio.Event()
         self.editing = asyncio.Lock()
         """Held while a setting is written: a change reads the whole file and writes it back."""
@@ -110,10 +110,10 @@ class ConfigWatch:
 
     def _tell_new_problems(self) -> None:
         for problem in self._loaded.problems:
-            if problem not in self._said:
+            if problem not in self._logged:
                 level = logging.ERROR if problem.level == "error" else logging.WARNING
                 log.log(level, "Configuration: %s", problem)
-        self._said = frozenset(self._loaded.problems)
+        self._logged = frozenset(self._loaded.problems)
 
     def _look(self) -> tuple[Stamp, ...]:
         return tuple(_stamp(path) for path in self._files)

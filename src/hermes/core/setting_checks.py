@@ -18,8 +18,8 @@ def web_address(env: str, value: object, usual: str = "", *, cure: str = "", sch
     except ValueError:
         is_valid = False
     if not is_valid:
-        what = "a web address" if scheme == "http" else f"an address that begins with {scheme}:// or {scheme}s://"
-        raise ConfigError(f"{env} is {value!r}, which is not {what}.\n  {cure or f'Leave it out for {usual}.'}")
+        expected = "a web address" if scheme == "http" else f"an address that begins with {scheme}:// or {scheme}s://"
+        raise ConfigError(f"{env} is {value!r}, which is not {expected}.\n  {cure or f'Leave it out for {usual}.'}")
     return address
 
 

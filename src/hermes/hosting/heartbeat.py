@@ -68,8 +68,8 @@ def read(path: str) -> Beat | None:
     for _ in range(5):
         try:
             with open(path, "rb", buffering=0) as file:
-                told = json.loads(file.read(SIZE) or b"")
-                return Beat(**{name: value for name, value in told.items() if name in Beat.__slots__})
+                data = json.loads(file.read(SIZE) or b"")
+                return Beat(**{name: value for name, value in data.items() if name in Beat.__slots__})
         except OSError:
             return None  # also one that cannot be read: the supervisor must outlive a disk that fails
         except (ValueError, TypeError, AttributeError):

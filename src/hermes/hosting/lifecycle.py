@@ -63,12 +63,12 @@ def start(home: Path, command: str) -> LifecycleResult:
     supervisor = start_detached(home)
     processes.wait_until(lambda: _is_ready(home, started) or supervisor.poll() is not None, READY_SECONDS)
     if supervisor.poll() is not None:
-        told = (
+        message = (
             _tail(Path(paths.console_log(str(home))), 0)
             or _tail(log, told_before)
             or f"  It said nothing. See it here: {command} gateway run"
         )
-        return LifecycleResult(f"✗ The gateway did not start.\n{told}", supervisor.returncode or 1)
+        return LifecycleResult(f"✗ The gateway did not start.\n{message}", supervisor.returncode or 1)
     # It is meant to outlive us; without this the interpreter would warn that a child still runs.
     supervisor.returncode = 0
     if not _is_ready(home, started):
@@ -221,8 +221,8 @@ def _restart_by_signal(home: Path, before: heartbeat.Beat | None) -> bool:
 def _interrupted(home: Path, since: float) -> int | None:
     """How many turns the end that was asked for interrupted; None when the gateway could not write it down."""
     try:
-        told = json.loads(Path(paths.last_drain(str(home))).read_text(encoding="utf-8"))
-        return int(told["interrupted"]) if float(told["at"]) >= since else None
+        record = json.loads(Path(paths.last_drain(str(home))).read_text(encoding="utf-8"))
+        return int(record["interrupted"]) if float(record["at"]) >= since else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -272,19 +272,19 @@ def _snapshot(home: Path, heart: heartbeat.Beat | None) -> dict[str, Any] | None
     is_up = heart is None or heart.ready_at > 0
     patience = control.ANSWER_SECONDS if is_up and age < status.HEART_STOPPED_SECONDS else 0.5
     try:
-        told = control.call(home, "status", timeout=patience)
+        snapshot = control.call(home, "status", timeout=patience)
     except (control.GatewayIsDownError, control.GatewayIsStalledError, control.RefusedByGatewayError):
         return None
-    return told if isinstance(told, dict) else None
+    return snapshot if isinstance(snapshot, dict) else None
 
 
 def last_exit(home: str) -> dict[str, Any] | None:
     """Read the supervisor's record of the last worker exit; None without one."""
     try:
-        told = json.loads(Path(paths.last_exit(home)).read_text(encoding="utf-8"))
+        record = json.loads(Path(paths.last_exit(home)).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) and {"at", "kind", "how"} <= told.keys() else None
+    return record if isinstance(record, dict) and {"at", "kind", "how"} <= record.keys() else None
 
 
 def _ask(home: Path, verb: str) -> bool:
@@ -305,7 +305,7 @@ def _tail(log: Path, offset: int) -> str:
     try:
         with log.open("rb") as file:
             file.seek(offset)
-            told = file.read().decode("utf-8", "replace").splitlines()
+            lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
-    return "\n".join(f"  {row}" for row in told[-10:])
+    return "\n".join(f"  {row}" for row in lines[-10:])

@@ -49,14 +49,14 @@ class Holder:
 class Lock:
     """A lock that is held until ``release`` or the end of this process. Children do not inherit it."""
 
-    def __init__(self, descriptor: int, told: dict[str, object]) -> None:
+    def __init__(self, descriptor: int, record: dict[str, object]) -> None:
         self._descriptor = descriptor
-        self._told = told
+        self._record = record
 
     def stopping(self) -> None:
         """Write down that this process is about to end, so that a successor waits for it."""
         if self._descriptor >= 0:
-            _write(self._descriptor, {**self._told, "stopping": True})
+            _write(self._descriptor, {**self._record, "stopping": True})
 
     def release(self) -> None:
         if self._descriptor >= 0:
@@ -74,15 +74,15 @@ def take(path: str, what: str, wait_seconds: float = 0.0, *, restart_signal: int
             os.close(descriptor)
             return None
         time.sleep(0.02)
-    told: dict[str, object] = {"pid": os.getpid(), "start": processes.start_mark(os.getpid()), "what": what}
+    record: dict[str, object] = {"pid": os.getpid(), "start": processes.start_mark(os.getpid()), "what": what}
     if restart_signal:
-        told["restart_signal"] = restart_signal
+        record["restart_signal"] = restart_signal
     try:
-        _write(descriptor, told)
+        _write(descriptor, record)
     except OSError:
         os.close(descriptor)
         raise
-    return Lock(descriptor, told)
+    return Lock(descriptor, record)
 
 
 def holder(path: str) -> Holder | None:
@@ -100,8 +100,8 @@ def holder(path: str) -> Holder | None:
         os.close(descriptor)
 
 
-def _write(descriptor: int, told: dict[str, object]) -> None:
-    raw = json.dumps(told).encode() + b"\n"
+def _write(descriptor: int, record: dict[str, object]) -> None:
+    raw = json.dumps(record).encode() + b"\n"
     os.pwrite(descriptor, raw, 0)  # in place: on a full disk a record that was there stays
     os.ftruncate(descriptor, len(raw))
 
@@ -116,13 +116,13 @@ def _flock(descriptor: int, kind: int) -> bool:
 
 def _read(raw: bytes) -> Holder:
     try:
-        told = json.loads(raw)
+        record = json.loads(raw)
         return Holder(
-            int(told["pid"]),
-            str(told.get("start", "")),
-            str(told.get("what", "")),
-            int(told.get("restart_signal", 0)),
-            is_stopping=told.get("stopping") is True,
+            int(record["pid"]),
+            str(record.get("start", "")),
+            str(record.get("what", "")),
+            int(record.get("restart_signal", 0)),
+            is_stopping=record.get("stopping") is True,
         )
     except (ValueError, KeyError, TypeError):
         return Holder()  # just taken, not yet written down

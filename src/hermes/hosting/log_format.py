@@ -26,20 +26,20 @@ def stamp(at: float) -> str:
 
 def line(at: float, level: str, words: str, fields: Mapping[str, object]) -> str:
     """One line, whatever the words and the values hold: a stranger's text must not look like a log line of ours."""
-    told = "".join(f" {name}={value_text(value)}" for name, value in fields.items())
-    return f"{stamp(at)} {level} {printable_line(words)}{told}"
+    suffix = "".join(f" {name}={value_text(value)}" for name, value in fields.items())
+    return f"{stamp(at)} {level} {printable_line(words)}{suffix}"
 
 
 def json_line(at: float, level: str, words: str, fields: Mapping[str, object], trace: str = "") -> str:
     """The same event as one JSON object: ``time``, ``level``, ``message``, the fields, and an exception's ``trace``."""
-    told: dict[str, object] = {"time": stamp(at), "level": level, "message": words}
+    record: dict[str, object] = {"time": stamp(at), "level": level, "message": words}
     for name, value in fields.items():
         is_number = isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
         plain = value if is_number or value is None else str(value)
-        told[f"{name}_" if name in told or name == "trace" else name] = plain
+        record[f"{name}_" if name in record or name == "trace" else name] = plain
     if trace:
-        told["trace"] = trace
-    return json.dumps(told, ensure_ascii=False)
+        record["trace"] = trace
+    return json.dumps(record, ensure_ascii=False)
 
 
 def ends_in_json(path: str) -> bool:

@@ -28,8 +28,8 @@ class LogEntry:
     @property
     def fields(self) -> dict[str, str]:
         first = self.text.split("\n", 1)[0]
-        if (told := _json_of(first)) is not None:
-            return {name: str(value) for name, value in told.items() if name not in ("time", "level", "message")}
+        if (record := _json_of(first)) is not None:
+            return {name: str(value) for name, value in record.items() if name not in ("time", "level", "message")}
         return {name: json.loads(value) if value[:1] == '"' else value for name, value in _FIELD.findall(first)}
 
 
@@ -79,17 +79,17 @@ def _json_of(line: str) -> dict[str, object] | None:
     if not line.startswith('{"time"'):
         return None
     try:
-        told = json.loads(line)
+        record = json.loads(line)
     except ValueError:
         return None
-    return told if isinstance(told, dict) and told.get("level") in LEVELS else None
+    return record if isinstance(record, dict) and record.get("level") in LEVELS else None
 
 
 def _entry(text: str) -> LogEntry:
-    if (told := _json_of(text)) is not None:
+    if (record := _json_of(text)) is not None:
         from datetime import datetime
 
-        return LogEntry(text, str(told["level"]), datetime.fromisoformat(str(told["time"])).timestamp())
+        return LogEntry(text, str(record["level"]), datetime.fromisoformat(str(record["time"])).timestamp())
     found = _ENTRY.match(text)
     if found is None or found[3] not in LEVELS:
         return LogEntry(text)

@@ -269,8 +269,8 @@ def _thread_failed(failed: threading.ExceptHookArgs) -> None:
 
 
 def _could_not_be_raised(failed: sys.UnraisableHookArgs) -> None:
-    what = failed.err_msg or "an exception that nobody could be told of"
-    log.error("Exception ignored", extra={"reason": what}, exc_info=failed.exc_value)
+    message = failed.err_msg or "an exception that nobody could be told of"
+    log.error("Exception ignored", extra={"reason": message}, exc_info=failed.exc_value)
 
 
 def _indented(text: str) -> str:

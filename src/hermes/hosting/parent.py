@@ -169,13 +169,13 @@ class Parent:
         It may refuse for a while: when memory is short, which may be what killed the last one, or while an update
         replaces our Python.
         """
-        told = ""
+        logged = ""
         while True:
             try:
                 return self._spawn(before)
             except OSError as error:
-                if told != (told := str(error)):
-                    self._say("ERROR", "Worker cannot be started", {"reason": told, "again_in": SPAWN_AGAIN_SECONDS})
+                if logged != (logged := str(error)):
+                    self._say("ERROR", "Worker cannot be started", {"reason": logged, "again_in": SPAWN_AGAIN_SECONDS})
             if not self._pause(SPAWN_AGAIN_SECONDS):
                 return None
 
@@ -284,7 +284,7 @@ class Parent:
     def _record(self, ended: WorkerExit, goes_on: bool, pause: float = 0.0) -> None:
         """Write down how the worker ended, how often it did within the last hour, and when the next one starts."""
         now = time.time()
-        told = {
+        record = {
             "at": now,
             "kind": "asked" if self._asked else ended.kind,
             "how": ended.describe(),
@@ -293,7 +293,7 @@ class Parent:
             "unasked_ends": [round(now - age, 3) for age in self._restarts.ages(time.monotonic())],
         }
         try:
-            paths.write_private(paths.last_exit(self._settings.home), json.dumps(told))
+            paths.write_private(paths.last_exit(self._settings.home), json.dumps(record))
         except OSError as error:
             self._say("WARNING", "Worker exit not recorded", {"reason": str(error)})
 
@@ -315,14 +315,14 @@ def take_over(settings: Settings) -> locks.Lock | None:
     lock = _take(path, settings.lock_seconds if settings.replace else 0.0)
     holder = locks.holder(path) if lock is None else None
     if lock is None and not settings.replace and _is_stopping(settings.home):
-        who = f" (pid {holder.pid})" if holder and holder.pid else ""
-        err_unbuffered(f"The gateway{who} is stopping. This one starts as soon as it has ended.")
+        process = f" (pid {holder.pid})" if holder and holder.pid else ""
+        err_unbuffered(f"The gateway{process} is stopping. This one starts as soon as it has ended.")
         lock = _take(path, settings.lock_seconds)
     if lock is None:
-        who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
+        process = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
         cure = "Stop it where it runs." if settings.replace else "Take over: hermes gateway run --replace"
         look = settings.as_typed(f"Look: hermes gateway status     {cure}")
-        err_unbuffered(f"✗ A gateway is already running for {settings.home}{who}.\n  {look}")
+        err_unbuffered(f"✗ A gateway is already running for {settings.home}{process}.\n  {look}")
         return None
     _end_orphan(settings.home)
     return lock

@@ -92,9 +92,9 @@ def judge(facts: Facts) -> Status:
         judged = Status(State.NOT_RUNNING, ("✗ Whether the gateway runs cannot be seen from here.",))
     else:
         judged = _silent(facts) if facts.is_held else _absent(facts)
-    told = judged.lines[0]
-    faults = [f"  trouble    {fault}" for fault in facts.faults if fault.partition(" → ")[0] not in told]
-    return replace(judged, lines=(told, *faults, *judged.lines[1:]))
+    headline = judged.lines[0]
+    faults = [f"  trouble    {fault}" for fault in facts.faults if fault.partition(" → ")[0] not in headline]
+    return replace(judged, lines=(headline, *faults, *judged.lines[1:]))
 
 
 def troubles(snapshot: Mapping[str, Any]) -> list[str]:
@@ -143,10 +143,10 @@ def restarts(facts: Facts) -> tuple[int, str]:
 
 def outdated(facts: Facts) -> str:
     """That the gateway runs other code than is installed, with the cure; '' when it does not."""
-    told, installed = facts.snapshot or {}, facts.installed
-    if installed is None or not told:
+    running, installed = facts.snapshot or {}, facts.installed
+    if installed is None or not running:
         return ""
-    runs = Build(str(told.get("version", "")), str(told.get("commit", "")), str(told.get("code", "")))
+    runs = Build(str(running.get("version", "")), str(running.get("commit", "")), str(running.get("code", "")))
     if (runs.version, runs.commit) == (installed.version, installed.commit):
         return ""
     if runs.folder not in ("", installed.folder):

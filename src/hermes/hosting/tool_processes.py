@@ -192,9 +192,9 @@ def _leftovers(home: str, limit: int, older_than: str) -> Iterator[tuple[int, st
 def _home_of(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            for one in file.read().split(b"\0"):
-                if one.startswith(b"HERMES_HOME="):
-                    return os.fsdecode(one[12:])
+            for variable in file.read().split(b"\0"):
+                if variable.startswith(b"HERMES_HOME="):
+                    return os.fsdecode(variable[12:])
     except OSError:
         return ""
     return ""

@@ -18,12 +18,12 @@ MAX_CHARS = 200_000
 
 def tr(text: object) -> str:
     """The text in the language of the terminal; as it is where that is English."""
-    said = str(text)
+    translated = str(text)
     if language() != CHINESE:
-        return said
+        return translated
     from hermes.core.i18n.cli import to_chinese  # hundreds of sentences, for those who read them
 
-    return to_chinese(said)
+    return to_chinese(translated)
 
 
 def columns(text: str) -> int:

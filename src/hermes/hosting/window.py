@@ -72,8 +72,8 @@ class ForegroundWindow:
                     cure = f" → {status['cure']}" if status["cure"] else ""
                     self._line("Chats", f"{await startup_report.chat_line(self._gateway, status)}{cure}")
             case StrangerKnocked(platform=platform, user_id=user_id, name=name, code=code):
-                who = f"{name or 'Somebody'} ({platform} {one_line(user_id, MAX_ID_CHARS)})"
-                self._line("Pairing", f"{who} would like to talk. Let them in:")
+                person = f"{name or 'Somebody'} ({platform} {one_line(user_id, MAX_ID_CHARS)})"
+                self._line("Pairing", f"{person} would like to talk. Let them in:")
                 self._write(f"{'':<16} {self._command} pairing approve {platform} {code}")
             case ModelFetched(reason=""):
                 self._line("Model", f"built-in is here. Say hello: {self._command}")
@@ -83,7 +83,7 @@ class ForegroundWindow:
                     self._line("Model", f"built-in, not here yet. {reason}")
 
     def _status_of(self, account: str) -> dict[str, object]:
-        return next((one for one in self._gateway.supervisor.status() if one["account"] == account), {})
+        return next((status for status in self._gateway.supervisor.status() if status["account"] == account), {})
 
-    def _line(self, what: str, text: str) -> None:
-        self._write(f"{format_time('%H:%M', time.time())}  {what:<9} {text}")
+    def _line(self, subject: str, text: str) -> None:
+        self._write(f"{format_time('%H:%M', time.time())}  {subject:<9} {text}")

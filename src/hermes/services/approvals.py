@@ -172,9 +172,9 @@ class Approvals:
         if allow and approval.is_pending and not _has_read(tx, approval, proof):
             return Answered(AnswerOutcome.UNSEEN, approval), ()
         reach = reach_of(scope, approval.subject) if allow else Scope.ONCE
-        who = person.name or (THE_OWNER if platform == LOCAL else person.id)
+        answered_by = person.name or (THE_OWNER if platform == LOCAL else person.id)
         taken = approvals.answer(
-            tx, approval_id, allow=allow, by=who, reason=reason, now=now, scope=reach.value if allow else ""
+            tx, approval_id, allow=allow, by=answered_by, reason=reason, now=now, scope=reach.value if allow else ""
         )
         if taken is None:
             return Answered(AnswerOutcome.TOO_LATE, approvals.get(tx, approval_id)), ()
@@ -193,7 +193,7 @@ class Approvals:
     async def pending(self, lane: str = "") -> list[Approval]:
         """List pending approvals: all, or those of one lane."""
         now = self._clock.now()
-        return [one for one in await self._db.read(approvals.pending, lane) if one.expires_at > now]
+        return [approval for approval in await self._db.read(approvals.pending, lane) if approval.expires_at > now]
 
     async def waiting_in(self, *, target: str, lane: str) -> list[PendingApproval]:
         """List the pending approvals of one chat, the oldest first."""

@@ -90,16 +90,16 @@ class BackupTimer:
         )
         try:
             async with asyncio.timeout(MAX_SECONDS):
-                _, said = await child.communicate()
+                _, complaint = await child.communicate()
         except TimeoutError:
-            said = f"it took more than {MAX_SECONDS:.0f} s".encode()
+            complaint = f"it took more than {MAX_SECONDS:.0f} s".encode()
         finally:
             if child.returncode is None:
                 child.kill()
                 await child.wait()
         seconds = round(time.monotonic() - began, 1)
         if child.returncode:
-            lines = said.decode("utf-8", "replace").strip().splitlines()
+            lines = complaint.decode("utf-8", "replace").strip().splitlines()
             log.warning("Backup failed", extra={"reason": lines[-1] if lines else f"exit code {child.returncode}"})
             return False
         log.info("Backup made", extra={"seconds": seconds})

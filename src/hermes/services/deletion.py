@@ -225,9 +225,9 @@ def blank_log(path: Path, gone: DeletedSession) -> None:
         at = 0
         for line in file.readlines():
             if gone.id.encode() in line or name.encode() in line:
-                for said in _SAYS.finditer(line):
-                    which = 2 if said[2] is not None else 1
-                    start, end = said.span(which)
+                for match in _SAYS.finditer(line):
+                    which = 2 if match[2] is not None else 1
+                    start, end = match.span(which)
                     os.pwrite(file.fileno(), b"x" * (end - start), at + start)
             at += len(line)
 

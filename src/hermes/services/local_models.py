@@ -62,8 +62,8 @@ async def _look(http: aiohttp.ClientSession, name: str, root: str) -> LocalServe
         models = _names(tags, "models", "name")
         context = min(_contexts(loaded, "models", "context_length"), default=0)
     else:
-        told, loaded = await asyncio.gather(_get(http, f"{root}/v1/models"), _get(http, f"{root}/api/v0/models"))
-        tags, models = told, _names(told, "data", "id")
+        listed, loaded = await asyncio.gather(_get(http, f"{root}/v1/models"), _get(http, f"{root}/api/v0/models"))
+        tags, models = listed, _names(listed, "data", "id")
         context = min(_contexts(loaded, "data", "loaded_context_length"), default=0)
     return LocalServer(name, root, tags is not None, models, context)
 
@@ -79,14 +79,14 @@ async def _get(http: aiohttp.ClientSession, url: str) -> Mapping[str, Any] | Non
     return found if isinstance(found, dict) else None
 
 
-def _entries(told: Mapping[str, Any] | None, field: str) -> list[Mapping[str, Any]]:
-    found = (told or {}).get(field)
+def _entries(body: Mapping[str, Any] | None, field: str) -> list[Mapping[str, Any]]:
+    found = (body or {}).get(field)
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
-def _names(told: Mapping[str, Any] | None, field: str, name: str) -> tuple[str, ...]:
-    return tuple(str(entry[name]) for entry in _entries(told, field) if entry.get(name))
+def _names(body: Mapping[str, Any] | None, field: str, name: str) -> tuple[str, ...]:
+    return tuple(str(entry[name]) for entry in _entries(body, field) if entry.get(name))
 
 
-def _contexts(told: Mapping[str, Any] | None, field: str, name: str) -> list[int]:
-    return [int(entry[name]) for entry in _entries(told, field) if isinstance(entry.get(name), int) and entry[name]]
+def _contexts(body: Mapping[str, Any] | None, field: str, name: str) -> list[int]:
+    return [int(entry[name]) for entry in _entries(body, field) if isinstance(entry.get(name), int) and entry[name]]

@@ -203,8 +203,8 @@ def ready(loaded: Loaded) -> list[ProviderConfig]:
     ]
 
 
-def meant(name: str, loaded: Loaded) -> str:
-    """What somebody who types the name of a model means, as ``provider/model``. Raises ConfigError in words.
+def full_model_name(name: str, loaded: Loaded) -> str:
+    """Return the model that a person means by a name, as ``provider/model``. Raises ConfigError in words.
 
     It may be a route, a provider and one of its models, a provider alone, or a model of the provider in use.
     """

@@ -72,8 +72,8 @@ class Presses:
             return await self._decide_pairing(person, words, *decision)
         if press.data in (OWNER_YES, OWNER_NO):
             is_owner = press.data == OWNER_YES
-            said = await self._owners.answer(press.session_key, press.sender_id, words, is_owner=is_owner)
-            return PressResult(said.text, counts=said.counts)
+            answer = await self._owners.answer(press.session_key, press.sender_id, words, is_owner=is_owner)
+            return PressResult(answer.text, counts=answer.counts)
         button = read_button(press.data)
         if button is None:
             return PressResult(words.OLD_BUTTON)

@@ -157,7 +157,7 @@ class Tracing:
         is_root: bool = False,
     ) -> None:
         turn = self._turns.get(turn_id)
-        told: Json = {
+        record: Json = {
             "traceId": trace_id_of(turn_id),
             "spanId": span.span_id,
             "name": name,
@@ -168,8 +168,8 @@ class Tracing:
             "status": {"code": OK if is_good else FAILED},
         }
         if not is_root and turn is not None:
-            told["parentSpanId"] = turn.span_id
-        self._waiting.append(told)
+            record["parentSpanId"] = turn.span_id
+        self._waiting.append(record)
 
 
 def trace_id_of(turn_id: str) -> str:

@@ -164,7 +164,7 @@ def cancel(tx: Tx, turn_id: str, *, reason: str, now: float) -> list[Approval]:
     waiting = [approval for approval in of_turn(tx, turn_id) if approval.is_pending]
     for approval in waiting:
         _end(tx, approval.id, ApprovalState.CANCELLED, reason, now)
-    return [replace(one, state=ApprovalState.CANCELLED, reason=reason, answered_at=now) for one in waiting]
+    return [replace(pending, state=ApprovalState.CANCELLED, reason=reason, answered_at=now) for pending in waiting]
 
 
 def _end(tx: Tx, approval_id: str, state: ApprovalState, reason: str, now: float) -> None:

@@ -62,12 +62,12 @@ def inspect_home(home: Path) -> HomeState:
 def marker(home: Path) -> dict[str, object] | None:
     """What our marker says, or None when the folder has none of ours."""
     try:
-        told = json.loads((home / MARKER).read_text(encoding="utf-8"))
+        record = json.loads((home / MARKER).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError):
         return {}  # our name, damaged: still our home
-    return told if isinstance(told, dict) and told.get("application", APPLICATION) == APPLICATION else None
+    return record if isinstance(record, dict) and record.get("application", APPLICATION) == APPLICATION else None
 
 
 def make_home(home: Path, clock: Callable[[], float] = time.time) -> HomeState:
@@ -132,11 +132,11 @@ def describe_foreign(home: Path, names: set[str]) -> str:
     found += _platforms(home)
     its_own = {"state.db", "kanban.db", ".update_check", "gateway_state.json"}
     looks_like_hermes_agent = bool(names & its_own) or {"config.yaml", "skills"} <= names
-    who = HERMES_AGENT + _version(home) if looks_like_hermes_agent else "another program"
+    program = HERMES_AGENT + _version(home) if looks_like_hermes_agent else "another program"
     if not found:
         shown = sorted(names)[:4]
         found = [", ".join(shown) + (", …" if len(names) > len(shown) else "")]
-    return f"{who} ({', '.join(found)})"
+    return f"{program} ({', '.join(found)})"
 
 
 def read_only(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connection:
@@ -145,13 +145,13 @@ def read_only(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connecti
     return sqlite3.connect(address, uri=True, check_same_thread=check_same_thread)
 
 
-def _counted(path: Path, table: str, one: str) -> list[str]:
+def _counted(path: Path, table: str, noun: str) -> list[str]:
     try:
         with contextlib.closing(read_only(path)) as connection:
             count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - a literal
     except sqlite3.Error:
         return []
-    return [f"{count} {one if count == 1 else one + 's'}"]
+    return [f"{count} {noun if count == 1 else noun + 's'}"]
 
 
 _KNOWN_PLATFORMS = (
@@ -182,10 +182,10 @@ def _platforms(home: Path) -> list[str]:
 def _version(home: Path) -> str:
     """The version that hermes-agent wrote down when it last looked for updates."""
     try:
-        told = json.loads((home / ".update_check").read_text(encoding="utf-8"))["ver"]
+        version = json.loads((home / ".update_check").read_text(encoding="utf-8"))["ver"]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-    return f" {str(told).removesuffix('.0')}"
+    return f" {str(version).removesuffix('.0')}"
 
 
 def own_secret(path: Path) -> bytes:

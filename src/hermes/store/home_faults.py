@@ -155,8 +155,8 @@ def access_fault(path: Path) -> Fault | None:
         return Fault(
             f"{display_path(path)} cannot be entered or written (its mode is {mode:03o})", f"chmod 700 {typed(path)}"
         )
-    what = "read" if path.name in _ONLY_READ else "read and written"
-    return Fault(f"{display_path(path)} cannot be {what} (its mode is {mode:03o})", f"chmod 600 {typed(path)}")
+    access = "read" if path.name in _ONLY_READ else "read and written"
+    return Fault(f"{display_path(path)} cannot be {access} (its mode is {mode:03o})", f"chmod 600 {typed(path)}")
 
 
 def fault_behind(error: OSError, home: Path) -> Fault | None:
@@ -234,9 +234,9 @@ def lock_fault(path: Path) -> Fault | None:
     holders = lock_holders(path)
     if not holders:
         return None
-    who = ", ".join(f"{holder.name} (process {holder.pid})" for holder in holders)
+    processes = ", ".join(f"{holder.name} (process {holder.pid})" for holder in holders)
     pids = " ".join(str(holder.pid) for holder in holders)
-    return Fault(f"{path.name} is locked by {who}", f"let it finish, or end it: kill {pids}")
+    return Fault(f"{path.name} is locked by {processes}", f"let it finish, or end it: kill {pids}")
 
 
 def lasting_lock(path: Path) -> Fault | None:

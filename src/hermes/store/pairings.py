@@ -217,7 +217,7 @@ def forget_strangers(tx: Tx, *, before: float) -> int:
         before=before,
         bite=BITE,
     )
-    told: list[tuple[str, str, int]] = tx.all(
+    forgotten: list[tuple[str, str, int]] = tx.all(
         """
         SELECT id, target, seq FROM outbox
         WHERE substr(id, 1, 12) = 'ob_stranger_' AND created_at < :before AND settled_at IS NOT NULL
@@ -227,7 +227,7 @@ def forget_strangers(tx: Tx, *, before: float) -> int:
         before=before,
         bite=BITE,
     )
-    for row_id, target, seq in told:
+    for row_id, target, seq in forgotten:
         tx.run("DELETE FROM outbox WHERE id = :id", id=row_id)
         tx.run(
             """
@@ -239,7 +239,7 @@ def forget_strangers(tx: Tx, *, before: float) -> int:
             target=target,
             seq=seq,
         )
-    return events + len(told)
+    return events + len(forgotten)
 
 
 def shared_secret(tx: Tx, own: str) -> str:

@@ -80,10 +80,10 @@ async def start_sandbox(
     if own_network:
         inside.append(_readable(network.RESOLV_CONF))
         more += ["--ro-bind-data", str(inside[-1]), "/etc/resolv.conf"]
-        info, told = os.pipe()
+        info, info_writer = os.pipe()
         blocked, block = os.pipe()
-        inside += [told, blocked]
-        more += ["--info-fd", str(told), "--block-fd", str(blocked)]
+        inside += [info_writer, blocked]
+        more += ["--info-fd", str(info_writer), "--block-fd", str(blocked)]
     command = ("bwrap", *arguments, *more, "--", *leased(work.arguments, first=limit_processes(per_namespace)))
     # The processes inside have a session of their own; a SIGTERM to bwrap would kill them without a word.
     launch = Launch(
@@ -149,6 +149,6 @@ def why_not() -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not work ({describe_failure(error)})"
     if tried.returncode:
-        said = tried.stderr.decode("utf-8", "replace").strip().splitlines()
-        return f"bubblewrap does not work ({said[-1][:200] if said else f'exit code {tried.returncode}'})"
+        lines = tried.stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"bubblewrap does not work ({lines[-1][:200] if lines else f'exit code {tried.returncode}'})"
     return ""

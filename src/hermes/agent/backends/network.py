@@ -58,9 +58,9 @@ async def attach(info: int, environment: dict[str, str]) -> ChildProcess:
     while not _has_route(pid):
         if time.monotonic() > deadline:
             await running.end()
-            said = (await output.read(0, 2000)).decode("utf-8", "replace").strip().splitlines()
+            lines = (await output.read(0, 2000)).decode("utf-8", "replace").strip().splitlines()
             raise ToolError(
-                f"The sandbox got no network. {os.path.basename(program)}: {said[-1] if said else 'no output'}."
+                f"The sandbox got no network. {os.path.basename(program)}: {lines[-1] if lines else 'no output'}."
             )
         await asyncio.sleep(LOOK_SECONDS)
     return running

@@ -96,23 +96,23 @@ class AnthropicDialect:
         mark(body, without)
         return body
 
-    def refused(self, body: Json, said: str) -> str:
-        if found := TOO_MANY_TOKENS.search(said):
+    def refused(self, body: Json, reason: str) -> str:
+        if found := TOO_MANY_TOKENS.search(reason):
             return f"max_tokens:{found[1]}"
-        if "format" in body.get("output_config", ()) and request_body.is_about_format(said):
+        if "format" in body.get("output_config", ()) and request_body.is_about_format(reason):
             return ""
-        if ABOUT_THOUGHTS.search(said) and any(
+        if ABOUT_THOUGHTS.search(reason) and any(
             "thinking" in block["type"] for turn in body["messages"] for block in turn["content"]
         ):
             return THOUGHTS
         thinking = body.get("thinking")
-        if thinking and re.search(r"thinking|budget_tokens|adaptive|output_config|effort", said):
+        if thinking and re.search(r"thinking|budget_tokens|adaptive|output_config|effort", reason):
             return str(thinking["type"])
-        if re.search(r"\bstrict\b", said) and any(tool.get("strict") for tool in body.get("tools", ())):
+        if re.search(r"\bstrict\b", reason) and any(tool.get("strict") for tool in body.get("tools", ())):
             return "strict"
-        if "cache_control" in said:
+        if "cache_control" in reason:
             return "cache_control" if "cache_control" in body else "cache marks"
-        return next((name for name in OPTIONAL if name in body and name in said), "")
+        return next((name for name in OPTIONAL if name in body and name in reason), "")
 
     def is_passing(self, name: str) -> bool:
         return name == THOUGHTS  # signed for another account, for instance; the next ones may be good again
@@ -168,8 +168,8 @@ def mark(body: Json, without: Collection[str]) -> None:
 
 def format_of(form: OutputFormat, schema: Json) -> Json:
     """A schema is always kept to here, strict or not. The form has no description of its own: it joins the schema."""
-    told = {"description": form.description} if form.description else {}
-    return {"type": "json_schema", "schema": {**told, **schema}}
+    description = {"description": form.description} if form.description else {}
+    return {"type": "json_schema", "schema": {**description, **schema}}
 
 
 def conversation(messages: Sequence[ChatMessage], by: str) -> Json:
@@ -231,8 +231,8 @@ def _call_id(call_id: str) -> str:
 
 
 def _content(message: ChatMessage) -> list[Json]:
-    said = [_text(message.text)] if message.text.strip() else []
-    return [*said, *map(_picture, message.images)]
+    content = [_text(message.text)] if message.text.strip() else []
+    return [*content, *map(_picture, message.images)]
 
 
 def _text(text: str) -> Json:
@@ -337,8 +337,8 @@ class AnthropicAnswer(Answer):
             case _:
                 pass
 
-    def _say(self, said: Any) -> None:
-        if text := plain(said):
+    def _say(self, delta: Any) -> None:
+        if text := plain(delta):
             self.fresh_text.append(text)
             self._layout.add_text(text)
 

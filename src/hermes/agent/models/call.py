@@ -37,7 +37,7 @@ class ApiDialect(Protocol):
     def body(self, request: ModelRequest, model: str, *, with_tools: bool, without: Collection[str]) -> Json:
         """Build the body, its stable part first; ``without`` names options this provider rejected."""
 
-    def refused(self, body: Json, said: str) -> str:
+    def refused(self, body: Json, reason: str) -> str:
         """Return the name of an optional part of this body that a refusal complains about, or nothing."""
 
     def is_passing(self, name: str) -> bool:
@@ -197,9 +197,9 @@ class ModelCall:
             case _:
                 assert_never(watch.expired)
 
-    def _refused(self, told: ErrorDetails, retry_after: float | None = None) -> ProviderError:
+    def _refused(self, details: ErrorDetails, retry_after: float | None = None) -> ProviderError:
         return refusal(
-            told,
+            details,
             provider=self._endpoint.provider,
             model=self.model,
             hide=Redactor([self._key] if self._key else []),

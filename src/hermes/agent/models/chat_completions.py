@@ -96,18 +96,18 @@ class ChatDialect:
             body["messages"] = list(_in_turn(body["messages"]))
         return body
 
-    def refused(self, body: Json, said: str) -> str:
-        if "response_format" in body and request_body.is_about_format(said):
+    def refused(self, body: Json, reason: str) -> str:
+        if "response_format" in body and request_body.is_about_format(reason):
             return ""
-        if ABOUT_IDS.search(said):
+        if ABOUT_IDS.search(reason):
             return SHORT_IDS
-        if ABOUT_TURNS.search(said):
+        if ABOUT_TURNS.search(reason):
             return IN_TURN
-        if "reasoning_content" in said:
+        if "reasoning_content" in reason:
             return SILENT
-        if "reasoning_effort" in body and "reasoning" in said:
+        if "reasoning_effort" in body and "reasoning" in reason:
             return _effort(body)
-        return next((name for name in OPTIONAL if name in body and name in said), "")
+        return next((name for name in OPTIONAL if name in body and name in reason), "")
 
     def is_passing(self, name: str) -> bool:  # noqa: ARG002 - a part that is refused once is always
         return False
@@ -149,8 +149,8 @@ def message_of(message: ChatMessage) -> Json:
         rendered["tool_call_id"] = message.tool_call_id
         return rendered
     if message.images and message.role is Role.USER:
-        said = [{"type": "text", "text": message.text}] if message.text else []
-        rendered["content"] = [*said, *map(_picture, message.images)]
+        content = [{"type": "text", "text": message.text}] if message.text else []
+        rendered["content"] = [*content, *map(_picture, message.images)]
     if message.tool_calls:
         rendered["content"] = message.text or None
         rendered["tool_calls"] = [

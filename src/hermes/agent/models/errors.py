@@ -22,7 +22,7 @@ MAX_DETAIL_CHARS = 200
 class ProviderError(ModelError):
     """A ModelError that keeps ``what`` happened apart from its cure, so that a chain can go on with the sentence.
 
-    ``said`` is all of the provider's own words, for whoever looks there for the name of a field. It is never shown.
+    ``detail`` is all of the provider's own words, for whoever looks there for the name of a field. It is never shown.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class ProviderError(ModelError):
         provider: str,
         clause: str = "",
         *,
-        said: str = "",
+        detail: str = "",
         retry_after: float | None = None,
         partial: str = "",
         is_settled: bool = False,
         status: int = 0,
     ) -> None:
         self.what = words.happened(provider, clause or words.what(kind))
-        self.add_text = said
+        self.add_text = detail
         reason = words.with_cure(self.what, kind)
         super().__init__(
             kind,
@@ -208,9 +208,9 @@ def refusal(
     kind = kind_of(details)
     detail = presentable(details.text, hide)
     clause = _clause(kind, details, detail, model, has_key=has_key, retry_after=retry_after)
-    said = f"{details.text} {details.param}".strip()
+    reason = f"{details.text} {details.param}".strip()
     return ProviderError(
-        kind, provider, clause, said=said, retry_after=retry_after, partial=partial, status=details.status
+        kind, provider, clause, detail=reason, retry_after=retry_after, partial=partial, status=details.status
     )
 
 

@@ -1,6 +1,6 @@
 """Format what a person reads when a model fails, and what the owner can do.
 
-English wherever a program or a log reads it; told to a person in their own language (``core.catalogue.told``).
+English wherever a program or a log reads it; told to a person in their own language (``core.i18n.catalogue.localize``).
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def refused(detail: str) -> LocalizedText:
 
 
 def own_trouble(status: int, detail: str) -> LocalizedText:
-    said = f"HTTP {status}" if status >= 300 else ""
-    reason = ": ".join(part for part in (said, detail) if part)
+    status_text = f"HTTP {status}" if status >= 300 else ""
+    reason = ": ".join(part for part in (status_text, detail) if part)
     if not reason:
         return LocalizedText(lambda words: words.PROVIDER_TROUBLE)
     return LocalizedText(lambda words: words.PROVIDER_TROUBLE_BECAUSE.format(reason=reason))

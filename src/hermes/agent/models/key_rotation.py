@@ -76,8 +76,8 @@ class KeyRotation:
             return None
         self._used = place
         other = self._keys[place]
-        told = {"provider": self._provider, "key": key.hint(), "reason": error.kind.value, "now": other.hint()}
-        log.warning("Switched API key", extra=told)
+        fields = {"provider": self._provider, "key": key.hint(), "reason": error.kind.value, "now": other.hint()}
+        log.warning("Switched API key", extra=fields)
         return other
 
     def states(self) -> list[KeyState]:

@@ -63,8 +63,8 @@ def why_not_loaded(engine_folder: Path, engine: str, libraries: Path | None, pyt
         return ""
     if done.returncode < 0:
         return f"its process was ended by signal {-done.returncode}"
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return _ERROR_NAME.sub("", said[-1])[:300] if said else f"exit code {done.returncode}"
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return _ERROR_NAME.sub("", lines[-1])[:300] if lines else f"exit code {done.returncode}"
 
 
 def take_library(site: Path, into: Path) -> bool:

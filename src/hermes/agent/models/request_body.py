@@ -37,9 +37,9 @@ def named_schema(form: OutputFormat) -> Json:
     return named
 
 
-def is_about_format(said: str) -> bool:
+def is_about_format(reason: str) -> bool:
     """Tell whether a refusal is about the answer's format: then the names it repeats are no optional fields."""
-    return ABOUT_FORMAT.search(said) is not None
+    return ABOUT_FORMAT.search(reason) is not None
 
 
 def inline(image: Image) -> tuple[str, str] | None:

@@ -72,10 +72,10 @@ class ResponsesDialect:
         by = "" if THOUGHTS in without else self._by
         return {**body, **conversation(request.messages, by)}
 
-    def refused(self, body: Json, said: str) -> str:
-        if "text" in body and request_body.is_about_format(said):
+    def refused(self, body: Json, reason: str) -> str:
+        if "text" in body and request_body.is_about_format(reason):
             return ""
-        folded = said.casefold()
+        folded = reason.casefold()
         if "include" in body and ("'include'" in folded or "encrypted content is not supported" in folded):
             return "include"
         is_about_thoughts = "encrypted" in folded or "reasoning' was provided" in folded
@@ -210,8 +210,8 @@ class ResponsesAnswer(Answer):
             case _:
                 pass  # what a newer version tells besides
 
-    def _say(self, said: Any) -> None:
-        if text := plain(said):
+    def _say(self, delta: Any) -> None:
+        if text := plain(delta):
             self.fresh_text.append(text)
             self._layout.add_text(text)
 

@@ -44,6 +44,6 @@ class SkillSwitches:
         self._read_again = read_again
 
     async def switch(self, skill: Skill, *, on: bool, platform: str = "") -> str:
-        told = await asyncio.to_thread(switch, self._loaded(), skill, on=on, platform=platform)
+        answer = await asyncio.to_thread(switch, self._loaded(), skill, on=on, platform=platform)
         await self._read_again()
-        return told
+        return answer

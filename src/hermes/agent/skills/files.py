@@ -111,7 +111,7 @@ def from_trash(folder: Path, name: str) -> Path | None:
 def read_json(path: Path) -> Mapping[str, Any]:
     """Return a table of our own; whatever cannot be read says nothing."""
     try:
-        told = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return data if isinstance(data, dict) else {}

@@ -82,11 +82,11 @@ def install(
             place = place_for(folder, category or DEFAULT_CATEGORY, name)
             _make_room(folder, place, name, now=now, replaces=replaces)
             move_in(candidate.skill.folder, place)
-            told = {
+            record = {
                 address: entry for address, entry in read_json(folder / ORIGINS).items() if (folder / address).is_dir()
             }
-            told[str(place.relative_to(folder))] = {"from": source[:500], "at": now}
-            write_private(folder / ORIGINS, json.dumps(told, sort_keys=True))
+            record[str(place.relative_to(folder))] = {"from": source[:500], "at": now}
+            write_private(folder / ORIGINS, json.dumps(record, sort_keys=True))
         return candidate
 
 
@@ -151,5 +151,5 @@ def restore(folder: Path, name: str) -> Path:
 
 def origins(folder: Path) -> Mapping[str, str]:
     """Return what each installed skill was installed from, by its address."""
-    told = read_json(folder / ORIGINS)
-    return {address: str(entry.get("from", "")) for address, entry in told.items() if isinstance(entry, dict)}
+    data = read_json(folder / ORIGINS)
+    return {address: str(entry.get("from", "")) for address, entry in data.items() if isinstance(entry, dict)}

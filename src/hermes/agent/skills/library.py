@@ -102,7 +102,7 @@ class SkillLibrary:
         self._learn = learn
         self.now = now
         self._lock = threading.Lock()
-        self._said: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
         self._indexes: dict[str, _Index] = {}
         self._shelf = self._shelve(self._remembered())
 
@@ -245,9 +245,9 @@ class SkillLibrary:
                 return False
             self._shelf = self._shelve(found)
             for trouble in self._shelf.troubles:
-                if trouble not in self._said:
+                if trouble not in self._logged:
                     log.warning("Skill left out: %s", trouble)
-            self._said = frozenset(self._shelf.troubles)
+            self._logged = frozenset(self._shelf.troubles)
             self._remember(found)
             self.environment()  # a value that a new skill asks for is hidden before anything can print it
             return True
@@ -319,12 +319,12 @@ class SkillLibrary:
             write_private(self.folder / CACHE, json.dumps({"version": CACHE_VERSION, "skills": entries}))
 
     def _remembered(self) -> dict[str, FoundSkill]:
-        told = read_json(self.folder / CACHE)
-        if told.get("version") != CACHE_VERSION or not isinstance(told.get("skills"), dict):
+        cached = read_json(self.folder / CACHE)
+        if cached.get("version") != CACHE_VERSION or not isinstance(cached.get("skills"), dict):
             return {}
         found: dict[str, FoundSkill] = {}
         try:
-            for address, entry in told["skills"].items():
+            for address, entry in cached["skills"].items():
                 first, second, third = entry["stamp"]
                 kept = entry["skill"]
                 if kept is None:

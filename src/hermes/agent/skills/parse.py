@@ -201,10 +201,10 @@ def _variables(value: Any) -> tuple[Variable, ...]:
     items = list(_texts(value)) if isinstance(value, str) else value
     found = []
     for item in items[:MAX_VARIABLES] if isinstance(items, list) else ():
-        told = item if isinstance(item, dict) else {"name": item}
-        name = told.get("name")
+        entry = item if isinstance(item, dict) else {"name": item}
+        name = entry.get("name")
         if not isinstance(name, str) or _VARIABLE.fullmatch(name.strip()) is None:
             raise SkillError(f"{str(name)[:80]!r} in required_environment_variables is no name of a variable")
-        help_ = next((text for key in ("help", "prompt") if isinstance(text := told.get(key), str)), "")
+        help_ = next((text for key in ("help", "prompt") if isinstance(text := entry.get(key), str)), "")
         found.append(Variable(name.strip(), " ".join(help_.split())[:200]))
     return tuple(found)

@@ -80,5 +80,5 @@ class SkillCalls:
             text = view(self._library, skill)
         except SkillError as error:
             return f"{message.text}\n[{error}]"
-        said = line.rest or "(nothing more; begin, or ask what is wanted)"
-        return f"[I call the skill {skill.name}. Work as it says.]\n{text}\n[End of the skill {skill.name}.]\n{said}"
+        request = line.rest or "(nothing more; begin, or ask what is wanted)"
+        return f"[I call the skill {skill.name}. Work as it says.]\n{text}\n[End of the skill {skill.name}.]\n{request}"

@@ -46,14 +46,14 @@ class Synced:
     def __str__(self) -> str:
         if self.trouble:
             return self.trouble
-        told = f"Done: {len(self.new)} new, {len(self.updated)} updated, {len(self.unchanged)} unchanged."
+        summary = f"Done: {len(self.new)} new, {len(self.updated)} updated, {len(self.unchanged)} unchanged."
         if self.kept:
-            told += f" {len(self.kept)} kept as you have them ({', '.join(self.kept)})."
+            summary += f" {len(self.kept)} kept as you have them ({', '.join(self.kept)})."
         if self.deleted:
-            told += f" {len(self.deleted)} left out since you removed them."
+            summary += f" {len(self.deleted)} left out since you removed them."
         if self.retired:
-            told += f" {len(self.retired)} no longer shipped and moved to the trash."
-        return f"{told} {self.total} total bundled."
+            summary += f" {len(self.retired)} no longer shipped and moved to the trash."
+        return f"{summary} {self.total} total bundled."
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,10 @@ class _Sync:
             write_private(place / name, (self._bundled / address / name).read_bytes())
 
     def _put_away(self, name: str) -> None:
-        meant = [each for each in self._after.shipped if name in {"all", each, each.rpartition("/")[2]}]
-        if not meant:
+        chosen = [each for each in self._after.shipped if name in {"all", each, each.rpartition("/")[2]}]
+        if not chosen:
             raise SkillError(f"No bundled skill is called {name!r}. Bundled: {', '.join(self._after.shipped)}.")
-        for address in meant:
+        for address in chosen:
             place = self._folder / address
             if place.is_dir() and not self._is_linked(place):
                 if _is_same(_hashed(place, {}), self._after.shipped[address]):
@@ -217,10 +217,10 @@ def _hashed(folder: Path, known: Mapping[str, Known]) -> Files:
 
 
 def _load(path: Path) -> SyncManifest:
-    told = read_json(path)
+    data = read_json(path)
     try:
         return SyncManifest(
-            *({address: _files(table) for address, table in _tables(told.get(part)).items()} for part in PARTS)
+            *({address: _files(table) for address, table in _tables(data.get(part)).items()} for part in PARTS)
         )
     except (TypeError, ValueError):
         return SyncManifest()  # damaged: what equals the package is taken as ours again, all else as the owner's
@@ -238,11 +238,11 @@ def _tables(value: Any) -> Mapping[str, Any]:
 
 
 def _save(path: Path, manifest: SyncManifest) -> None:
-    told = {
+    data = {
         part: {
             address: {name: (known.digest, known.size, known.time) for name, known in files.items()}
             for address, files in getattr(manifest, part).items()
         }
         for part in PARTS
     }
-    write_private(path, json.dumps(told, sort_keys=True))
+    write_private(path, json.dumps(data, sort_keys=True))

@@ -143,8 +143,8 @@ async def _sound_of(socket: aiohttp.ClientWebSocketResponse) -> bytes:
 
 
 def _date(error: aiohttp.WSServerHandshakeError) -> float | None:
-    said = error.headers.get("Date", "") if error.headers else ""
+    date = error.headers.get("Date", "") if error.headers else ""
     try:
-        return parsedate_to_datetime(said).timestamp()
+        return parsedate_to_datetime(date).timestamp()
     except ValueError:
         return None

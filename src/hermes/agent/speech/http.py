@@ -75,13 +75,13 @@ def refused(name: str, status: int, answer: bytes) -> str:
 def _reason(answer: bytes) -> str:
     text = answer[:4000].decode("utf-8", "replace")
     try:
-        told = orjson.loads(answer)
+        data = orjson.loads(answer)
     except orjson.JSONDecodeError:
         return text
     for name in ("error", "detail", "message"):
-        if isinstance(told, dict) and name in told:
-            told = told[name]
-    return told if isinstance(told, str) else text
+        if isinstance(data, dict) and name in data:
+            data = data[name]
+    return data if isinstance(data, str) else text
 
 
 def sendable(key: Secret, name: str) -> str:

@@ -178,10 +178,11 @@ def schema_of(hint: Any) -> Json:
         return {
             "type": "object",
             "properties": {
-                one.name: schema_of(hints[one.name]) | ({} if one.default is MISSING else {"default": one.default})
-                for one in fields(hint)
+                field_.name: schema_of(hints[field_.name])
+                | ({} if field_.default is MISSING else {"default": field_.default})
+                for field_ in fields(hint)
             },
-            "required": [one.name for one in fields(hint) if one.default is MISSING],
+            "required": [field_.name for field_ in fields(hint) if field_.default is MISSING],
             "additionalProperties": False,
         }
     if origin in (Union, UnionType) and NoneType in args and len(args) == 2:
@@ -219,7 +220,7 @@ def _describe(hint: Any) -> str:
         return f"a list, each {_describe(args[0])}"
     if _is_record(hint):
         return "an object with " + ", ".join(
-            one.name if one.default is MISSING else f"{one.name} (optional)" for one in fields(hint)
+            field_.name if field_.default is MISSING else f"{field_.name} (optional)" for field_ in fields(hint)
         )
     return f"{_describe(_without_none(args))}, or null"
 
@@ -232,8 +233,8 @@ def _convert(hint: Any, value: Any) -> Any:
     if origin is list and isinstance(value, list):
         return [_convert(args[0], item) for item in value]
     if _is_record(hint) and isinstance(value, dict):
-        hints, known = get_type_hints(hint), {one.name: one for one in fields(hint)}
-        missing = {name for name, one in known.items() if one.default is MISSING} - value.keys()
+        hints, known = get_type_hints(hint), {field_.name: field_ for field_ in fields(hint)}
+        missing = {name for name, field_ in known.items() if field_.default is MISSING} - value.keys()
         if missing or value.keys() - known.keys():
             raise ValueError
         return hint(**{name: _convert(hints[name], item) for name, item in value.items()})

@@ -189,15 +189,15 @@ def known_names(config: Config, tools: Iterable[str]) -> list[str]:
 def mistakes(config: Config, tools: Sequence[NamedTool]) -> list[str]:
     """What the configuration says of tools that names nothing: a slip of the pen leaves on what was to be off."""
     known = {*known_names(config, (tool.name for tool in tools)), *(tool.group for tool in tools)}
-    said = []
+    found = []
     for platform, choice in config.tools.items():
         where = f"tools.{platform}"
         if platform not in (*config.platforms, *OF_PLATFORM):
-            said.append(f"{where}: there is no platform {platform}.")
+            found.append(f"{where}: there is no platform {platform}.")
         if choice.toolset and choice.toolset not in {*TOOLSETS, *config.toolsets}:
-            said.append(f"{where}.toolset: there is no toolset {choice.toolset}, so {platform} has no tools.")
+            found.append(f"{where}.toolset: there is no toolset {choice.toolset}, so {platform} has no tools.")
         for key, names in (("enabled", choice.enabled), ("disabled", choice.disabled)):
-            said += [f"{where}.{key}: there is no {name}." for name in names if name not in known]
+            found += [f"{where}.{key}: there is no {name}." for name in names if name not in known]
     for toolset, names in config.toolsets.items():
-        said += [f"toolsets.{toolset}: there is no {name}." for name in names if name not in known]
-    return said
+        found += [f"toolsets.{toolset}: there is no {name}." for name in names if name not in known]
+    return found

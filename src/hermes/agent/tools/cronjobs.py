@@ -49,11 +49,11 @@ async def schedule_cronjob(
     it runs (0: no limit). `script` names an existing script whose output you read first. `catch_up` says what happens
     with times at which the gateway was down.
     """
-    told: dict[str, Any] = {"prompt": prompt, "schedule": schedule, "deliver": deliver, "catch_up": catch_up}
+    fields: dict[str, Any] = {"prompt": prompt, "schedule": schedule, "deliver": deliver, "catch_up": catch_up}
     optional = {"name": name, "timezone": timezone, "script": script, "skills": skills, "no_agent": no_agent}
-    told |= {key: value for key, value in (*optional.items(), ("repeat", repeat)) if value}
+    fields |= {key: value for key, value in (*optional.items(), ("repeat", repeat)) if value}
     try:
-        return await _jobs(ctx).create_for_tool(ctx, told)
+        return await _jobs(ctx).create_for_tool(ctx, fields)
     except GatewayError as error:
         raise ToolError(str(error)) from None
 
@@ -70,11 +70,11 @@ async def change_cronjob(
 ) -> str:
     """Change a scheduled job, by its id or name. What is left empty stays; `schedule` as in schedule_cronjob."""
     given = {"prompt": prompt, "schedule": schedule, "deliver": deliver, "name": name, "repeat": repeat}
-    told = {key: value for key, value in given.items() if value}
-    if not told:
+    fields = {key: value for key, value in given.items() if value}
+    if not fields:
         raise ToolError("Nothing to change: give a prompt, schedule, deliver, name or repeat.")
     try:
-        return await _jobs(ctx).change_for_tool(ctx, job, told)
+        return await _jobs(ctx).change_for_tool(ctx, job, fields)
     except GatewayError as error:
         raise ToolError(str(error)) from None
 

@@ -20,7 +20,7 @@ async def find_tools(ctx: ToolContext, need: str) -> str:
     if not others:
         return "There are no further tools for this person here. Do with what you have."
     groups: dict[str, list[str]] = {}
-    for one in others:
-        groups.setdefault(one.group, []).append(one.name)
+    for other in others:
+        groups.setdefault(other.group, []).append(other.name)
     listed = "\n".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
     return f"Nothing fits {need[:80]!r}. Name one of these to use it:\n{listed}"

@@ -147,10 +147,10 @@ async def _lines(ctx: ToolContext, search: SearchCommand) -> AsyncGenerator[str,
         async for raw in process.stdout:
             yield raw.decode("utf-8", "surrogateescape").rstrip("\n")
         assert process.stderr is not None  # noqa: S101 - as above
-        said = (await process.stderr.read(2000)).decode("utf-8", "replace").strip()
+        complaint = (await process.stderr.read(2000)).decode("utf-8", "replace").strip()
         # ripgrep: 1 means that nothing matched. Python ends with 1 when the pattern is wrong, and says why.
-        if await process.wait() != 0 and said:
-            raise ToolError(f"The search failed: {said[-500:]}")
+        if await process.wait() != 0 and complaint:
+            raise ToolError(f"The search failed: {complaint[-500:]}")
     finally:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.killpg(process.pid, signal.SIGKILL)

@@ -21,7 +21,11 @@ def _may_send(ctx: ToolContext, text: str, target: str = "origin") -> ApprovalNe
     """Back to where one talks, and to home channels, without asking; to any other chat only when somebody says so."""
     post = ctx.parts.get(MessageSender)
     at_home = {Target(account.platform, chat, account=account.account) for account, chat in post.homes().items()}
-    others = [str(one) for one in _wanted(ctx, target) if one not in at_home and one not in (ctx.origin.target, LOCAL)]
+    others = [
+        str(wanted)
+        for wanted in _wanted(ctx, target)
+        if wanted not in at_home and wanted not in (ctx.origin.target, LOCAL)
+    ]
     if not others:
         return None
     shown = visible(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
@@ -44,10 +48,10 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
     targets = _wanted(ctx, target)
     has_files = any(isinstance(piece, WantedFile) for piece in pieces(text))
     parcels = [
-        await post.mail(ctx, one, text)
+        await post.mail(ctx, receiver, text)
         if has_files
-        else OutgoingFiles(post.write(one, text, f"ob_{ctx.call_id}.{number}"), ())
-        for number, one in enumerate(targets)
+        else OutgoingFiles(post.write(receiver, text, f"ob_{ctx.call_id}.{number}"), ())
+        for number, receiver in enumerate(targets)
     ]
 
     def store(tx: Tx) -> None:
@@ -68,6 +72,6 @@ def _wanted(ctx: ToolContext, target: str) -> list[Target]:
         found = recipients(target, origin=ctx.origin.target, homes=ctx.parts.get(MessageSender).homes())
     except ValueError as error:
         raise ToolError(str(error)) from None
-    if not at_least(ctx.role, PersonRole.ADMIN) and any(one != ctx.origin.target for one in found):
+    if not at_least(ctx.role, PersonRole.ADMIN) and any(wanted != ctx.origin.target for wanted in found):
         raise ToolError("Only the owner and admins may have messages sent to other chats; here only 'origin' works.")
     return found

@@ -31,8 +31,8 @@ async def session_search(
         if not lines:
             more = f" after line {after_line}" if after_line else ""
             raise ToolError(f"There is nothing to read in a session {session!r}{more} of this person.")
-        told = [f"{line.seq} {line.role}: {line.text[:LINE_LENGTH]}" for line in lines]
-        return "\n".join([*told, f"[To read on: after_line={lines[-1].seq}.]"])
+        rendered = [f"{line.seq} {line.role}: {line.text[:LINE_LENGTH]}" for line in lines]
+        return "\n".join([*rendered, f"[To read on: after_line={lines[-1].seq}.]"])
     if not query.strip():
         raise ToolError("Give a query to search for, or a session to read.")
     answer = await recall.search(query, person_id=ctx.person_id, session_id=ctx.session_id, count=count)
@@ -47,5 +47,5 @@ async def session_search(
 def _render_hit(found: SessionHit) -> str:
     day = datetime.fromtimestamp(found.hit.at, UTC).strftime("%Y-%m-%d")
     title = f" “{one_line(found.session.title, 60)}”" if found.session.title else ""
-    said = one_line(found.hit.snippet, 400)
-    return f"{day} {found.session.id}{title}, line {found.hit.seq}, {found.hit.role}: {said}"
+    snippet = one_line(found.hit.snippet, 400)
+    return f"{day} {found.session.id}{title}, line {found.hit.seq}, {found.hit.role}: {snippet}"

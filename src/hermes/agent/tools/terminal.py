@@ -231,12 +231,12 @@ async def _in_background(ctx: ToolContext, command: TerminalCommand) -> ToolOutp
     await terminals.wait(process, AT_ONCE_SECONDS)
     process = await terminals.find(ctx, process.id)
     raw, size = await terminals.read(process, 0, FIRST_BYTES)
-    said = as_text(raw).rstrip("\n")
+    output = as_text(raw).rstrip("\n")
     if process.is_running:
         notes = [f"Running in the background as {process.id}. It ends with the gateway at the latest."]
-        notes += [f"It says so far:\n{said}"] if said else []
+        notes += [f"It says so far:\n{output}"] if output else []
     else:
-        notes = [f"{process.id} has ended already. {ending(process.exit_code or 0)}", said or "(No output.)"]
+        notes = [f"{process.id} has ended already. {ending(process.exit_code or 0)}", output or "(No output.)"]
     if size > len(raw):
         notes.append(f"[Read on with process(action='log', id='{process.id}', offset={len(raw)}).]")
     return ToolOutput("\n".join(notes))

@@ -30,13 +30,13 @@ def main(kind: str, charset: str, base: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     body = sys.stdin.buffer.read()
     try:
-        told = _parse(kind, body, charset, base)
+        result = _parse(kind, body, charset, base)
     except MemoryError:
-        told = {"trouble": "It takes more memory to read than is allowed."}
+        result = {"trouble": "It takes more memory to read than is allowed."}
     except RecursionError:
-        told = {"trouble": "It is nested too deeply to be read."}
+        result = {"trouble": "It is nested too deeply to be read."}
     # Half characters would end in an error here: they are written as \u escapes, and are cleaned where text is stored.
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(result))
 
 
 def _parse(kind: str, body: bytes, charset: str, base: str) -> dict[str, Any]:

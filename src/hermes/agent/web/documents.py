@@ -58,15 +58,15 @@ async def excerpt(
     if len(data) > MAX_BYTES:
         raise ToolError(f"it is too large to be read ({len(data):,} bytes)")
     ending = PurePath(name.lower()).suffix
-    said = _TYPES.get(ending) or ("text/plain" if ending in _TEXTS or mime.startswith("text/") else mime)
-    if said == "text/plain" and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    mime_type = _TYPES.get(ending) or ("text/plain" if ending in _TEXTS or mime.startswith("text/") else mime)
+    if mime_type == "text/plain" and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ToolError("it is no text, whatever it is called")
-    readable = await reader.read(Fetched(f"file:{name}", said, "", data), started_group)
+    readable = await reader.read(Fetched(f"file:{name}", mime_type, "", data), started_group)
     text = readable.text.strip("\n")
     shown, next_line = text, 0
     if len(text) > most:  # whole lines up to the limit; one very long line is cut
         cut = text[:most]
         shown = cut.rpartition("\n")[0] or cut
         next_line = shown.count("\n") + (2 if "\n" in cut else 1)
-    is_its_own = said == "text/plain" and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    is_its_own = mime_type == "text/plain" and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
     return Excerpt(shown, "" if is_its_own else text, next_line, readable.note)

@@ -83,8 +83,8 @@ def decoded(body: bytes, charset: str) -> str:
     """As the server says, else as the page says, else UTF-8. An unknown name of a charset is as good as none."""
     found = re.search(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{2,40})", body[:4096], re.I)
     marked = "utf-8-sig" if body.startswith(b"\xef\xbb\xbf") else ""
-    for said in (marked, charset, found[1].decode() if found else ""):
-        if name := known_charset(said):
+    for candidate in (marked, charset, found[1].decode() if found else ""):
+        if name := known_charset(candidate):
             try:
                 return body.decode(name, "replace")
             except (LookupError, ValueError):

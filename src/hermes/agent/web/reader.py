@@ -126,17 +126,17 @@ class DocumentReader:
 
 def kind_of(fetched: Fetched) -> Kind:
     """By the first bytes where they are sure, else by what the server says, else by how it looks."""
-    body, said = fetched.body, fetched.content_type
+    body, content_type = fetched.body, fetched.content_type
     if body[:1024].lstrip().startswith(b"%PDF-"):
         return "pdf"
-    if said == WORD:
+    if content_type == WORD:
         return "docx"
-    if said in ("text/html", "application/xhtml+xml"):
+    if content_type in ("text/html", "application/xhtml+xml"):
         return "html"
-    if said.endswith("pdf"):
+    if content_type.endswith("pdf"):
         return "pdf"
-    if said in ("", "application/octet-stream", "binary/octet-stream", "text/plain"):
-        if said != "text/plain" and re.match(rb"\s*(?:<!doctype html|<html)", body[:1024], re.I):
+    if content_type in ("", "application/octet-stream", "binary/octet-stream", "text/plain"):
+        if content_type != "text/plain" and re.match(rb"\s*(?:<!doctype html|<html)", body[:1024], re.I):
             return "html"
         if b"\0" in body[:8192] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ToolError("What is at this address is no text but some other kind of file, which cannot be read.")
@@ -160,11 +160,11 @@ def _plain(fetched: Fetched) -> Readable:
 
 def _parse_output(out: bytes) -> Readable:
     try:
-        told = json.loads(out)
+        result = json.loads(out)
     except ValueError:  # it was ended by one of its bounds before it could say anything
         raise ToolError(
             "The document cannot be read: it is broken, or takes more time or memory than allowed."
         ) from None
-    if "trouble" in told:
-        raise ToolError(told["trouble"])
-    return Readable(told["title"], without_unseen(told["text"]), told["note"])
+    if "trouble" in result:
+        raise ToolError(result["trouble"])
+    return Readable(result["title"], without_unseen(result["text"]), result["note"])

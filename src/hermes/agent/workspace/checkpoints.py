@@ -348,9 +348,9 @@ async def _to_the_end(act: Callable[[], None]) -> None:
 
 
 def changed_since(wanted: Checkpoint, *, is_gone: bool) -> str:
-    what = "is gone" if is_gone else "has been changed by somebody else"
+    change = "is gone" if is_gone else "has been changed by somebody else"
     unknown = "what change {number} left is not known" if not wanted.after else "it {what} since change {number}"
-    why = unknown.format(what=what, number=wanted.number)
+    why = unknown.format(what=change, number=wanted.number)
     return (
         f"I left {Path(wanted.path).name!r} as it is: {why}. "
         f"/rollback {wanted.number} force takes the change back all the same; that can be taken back too."

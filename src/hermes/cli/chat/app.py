@@ -181,17 +181,17 @@ class TerminalApp:
         match command:
             case "/verbose":
                 self._view.is_verbose = not self._view.is_verbose
-                said = words.CHAT_VERBOSE_ON if self._view.is_verbose else words.CHAT_VERBOSE_OFF
+                note = words.CHAT_VERBOSE_ON if self._view.is_verbose else words.CHAT_VERBOSE_OFF
             case "/reasoning show" | "/reasoning hide":
                 self._calls.wants_reasoning = command.endswith("show")
-                said = words.CHAT_REASONING_ON if self._calls.wants_reasoning else words.CHAT_REASONING_OFF
+                note = words.CHAT_REASONING_ON if self._calls.wants_reasoning else words.CHAT_REASONING_OFF
             case "/resume":
                 self.pick_session()
                 return True
             case _:
                 return False
         self._view.show_message(shown)
-        self._view.note(said)
+        self._view.note(note)
         return True
 
     def send(self, text: str, shown: str | None = None, pictures: tuple[dict[str, str], ...] = ()) -> None:
@@ -212,32 +212,32 @@ class TerminalApp:
     def _take_news(self) -> None:
         now, words, view = time.monotonic(), self._words, self._view
         while self._calls.news:
-            kind, say, told = self._calls.news.popleft()
+            kind, say, data = self._calls.news.popleft()
             match kind:
                 case "event":
                     self._progress = ""
-                    view.handle(say, told, now)
+                    view.handle(say, data, now)
                 case "progress":
-                    self._progress = str(told.get("text") or "")
+                    self._progress = str(data.get("text") or "")
                 case "model":
-                    self._status.model = self._status.model or str(told)
+                    self._status.model = self._status.model or str(data)
                 case "said":
-                    view.show_elsewhere(told)
+                    view.show_elsewhere(data)
                 case "elsewhere":
-                    view.note(words.CHAT_ELSEWHERE.format(platform=told))
+                    view.note(words.CHAT_ELSEWHERE.format(platform=data))
                 case "back":
-                    view.note(words.CHAT_BACK.format(platform=told))
+                    view.note(words.CHAT_BACK.format(platform=data))
                 case "history" | "redraw":
                     if kind == "redraw" and view.has_shown:
                         self._screen.clear()
-                    view.add(sessions.conversation(told, words, self._screen.width))
+                    view.add(sessions.conversation(data, words, self._screen.width))
                 case "sessions":
-                    self._show_sessions(told)
+                    self._show_sessions(data)
                 case "status":
-                    self._status.take(told)
-                    self._screen.set_title(f"Hermes: {told['title']}" if told.get("title") else "Hermes")
+                    self._status.take(data)
+                    self._screen.set_title(f"Hermes: {data['title']}" if data.get("title") else "Hermes")
                 case "end":
-                    self._end(say, told)
+                    self._end(say, data)
 
     def _end(self, say: FollowedSay, outcome: Any) -> None:
         if isinstance(outcome, GatewayError):
@@ -439,8 +439,8 @@ class TerminalApp:
         """What Enter does while an answer is written."""
         words = self._words
         modes = {"interrupt": words.CHAT_INTERRUPTS, "queue": words.CHAT_QUEUES, "steer": words.CHAT_STEERS}
-        said = modes.get(self._status.busy_mode, "") if self._view.is_busy and not self._is_stopping else ""
-        return list(fragments(cut(plain(said, "dim"), self._screen.width - 2)))
+        hint = modes.get(self._status.busy_mode, "") if self._view.is_busy and not self._is_stopping else ""
+        return list(fragments(cut(plain(hint, "dim"), self._screen.width - 2)))
 
     def _toolbar(self) -> StyleAndTextTuples:
         if self._wants_to_leave():

@@ -65,8 +65,8 @@ class ChatCalls:
     def _in_thread(self, act: Callable[..., None], *args: Any) -> None:
         threading.Thread(target=act, args=args, daemon=True, name=f"chat {act.__name__}").start()
 
-    def _post(self, kind: str, say: FollowedSay, told: Any) -> None:
-        self.news.append((kind, say, told))
+    def _post(self, kind: str, say: FollowedSay, data: Any) -> None:
+        self.news.append((kind, say, data))
         if len(self.news) == 1:
             self._on_news()
 
@@ -81,29 +81,29 @@ class ChatCalls:
                     progress = lambda event: self._post("progress", say, event)  # noqa: E731 - one argument of a call
                     ready = self._client.ask("model.ready", {"text": text}, progress, SAY_SECONDS)
                     self._post("model", say, ready.get("label", ""))
-            told: dict[str, Any] = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+            args: dict[str, Any] = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
             if pictures:
-                told["pictures"] = list(pictures)
+                args["pictures"] = list(pictures)
             if self.wants_reasoning:
-                told["reasoning"] = True
+                args["reasoning"] = True
             name = text.split()[0].lower() if is_command else ""
             if name in FRESH_COMMANDS:
                 self.session, self.elsewhere = "", ""  # what was shown so far is not to be brought back
             if name in REDRAWN_COMMANDS:
-                outcome = self._say_and_redraw(say, told)
+                outcome = self._say_and_redraw(say, args)
             else:
-                outcome = self._client.ask("say", told, lambda event: self._post("event", say, event), SAY_SECONDS)
+                outcome = self._client.ask("say", args, lambda event: self._post("event", say, event), SAY_SECONDS)
             self._refresh_status()
         except GatewayError as error:
             outcome = error
         finally:
             self._post("end", say, outcome)
 
-    def _say_and_redraw(self, say: FollowedSay, told: Mapping[str, Any]) -> Any:
+    def _say_and_redraw(self, say: FollowedSay, args: Mapping[str, Any]) -> Any:
         """Say what changes the conversation: it is shown anew, and the reply below it."""
         before = self._history(sessions.SHOWN_MESSAGES)
         events: list[Any] = []
-        outcome = self._client.ask("say", told, events.append, SAY_SECONDS)
+        outcome = self._client.ask("say", args, events.append, SAY_SECONDS)
         after = self._history(sessions.SHOWN_MESSAGES)
         self.session, self.elsewhere = str(after["session"]), ""
         if (before["session"], before["messages"]) != (after["session"], after["messages"]) and after["messages"]:
@@ -117,8 +117,8 @@ class ChatCalls:
         if not self.elsewhere or not self.session:
             return
         replies: list[str] = []
-        told = {"chat": self._chat, "text": f"/resume {self.session}", "key": secrets.token_hex(12), **surroundings()}
-        self._client.ask("say", told, lambda event: replies.append(str(event.get("text") or "")), SAY_SECONDS)
+        args = {"chat": self._chat, "text": f"/resume {self.session}", "key": secrets.token_hex(12), **surroundings()}
+        self._client.ask("say", args, lambda event: replies.append(str(event.get("text") or "")), SAY_SECONDS)
         if self._history(0)["session"] != self.session:
             raise GatewayError(" ".join(filter(None, replies)) or "The conversation could not be taken back.")
         self._post("back", say, self.elsewhere)
@@ -126,9 +126,9 @@ class ChatCalls:
 
     def _stop(self) -> None:
         say = FollowedSay("/stop")
-        told = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
+        args = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
         try:
-            self._client.ask("say", told, lambda event: self._post("event", say, event))
+            self._client.ask("say", args, lambda event: self._post("event", say, event))
         except GatewayError as error:
             self._post("end", say, error)
 

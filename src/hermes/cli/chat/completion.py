@@ -87,7 +87,7 @@ class ChatCompleter(Completer):
             with os.scandir(folder) as entries:
                 found = sorted(
                     ((entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(tail)),
-                    key=lambda one: (one[0].startswith("."), one[0]),
+                    key=lambda match: (match[0].startswith("."), match[0]),
                 )
         except OSError:  # no such folder, or not ours to look into
             return

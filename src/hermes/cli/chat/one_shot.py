@@ -92,8 +92,8 @@ class _OneQuestion:
         return result
 
     def _say(self, client: GatewayClient, text: str) -> Mapping[str, Any]:
-        said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
-        result: Mapping[str, Any] = client.ask("say", said, self._hear, timeout=SAY_SECONDS)
+        args = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+        result: Mapping[str, Any] = client.ask("say", args, self._hear, timeout=SAY_SECONDS)
         return result
 
     def _approvable(self, result: Mapping[str, Any]) -> str:
@@ -156,5 +156,5 @@ class _OneQuestion:
             note(f"  What happened: {command_name()} trace {result['turn'] or result['event']}")
         return 1
 
-    def _tell_json(self, told: Mapping[str, Any]) -> None:
-        out_json({"kind": "result", **told} if self._options.output == "stream-json" else dict(told), flush=True)
+    def _tell_json(self, data: Mapping[str, Any]) -> None:
+        out_json({"kind": "result", **data} if self._options.output == "stream-json" else dict(data), flush=True)

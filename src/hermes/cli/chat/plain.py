@@ -61,10 +61,10 @@ class PlainChat:
                 # A fetch that failed is told by the model itself, as the answer to this message.
                 with suppress(GatewayError), Progress() as progress:
                     self._client.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
-            said: dict[str, Any] = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
+            args: dict[str, Any] = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
             if sys.stdin.isatty() and not text.lstrip().startswith("/"):  # over a pipe, an @ is a sign like any other
-                said |= self._mentioned(text)
-            result = self._client.ask("say", said, screen.show, timeout=SAY_SECONDS)
+                args |= self._mentioned(text)
+            result = self._client.ask("say", args, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
                 out(self._words.HOW_TO_LEAVE, flush=True)
@@ -85,9 +85,9 @@ class PlainChat:
 
     def _stop(self, screen: PlainScreen) -> None:
         """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
-        said = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
+        args = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
         try:
-            screen.end(self._client.ask("say", said, screen.show))
+            screen.end(self._client.ask("say", args, screen.show))
         except GatewayError as error:
             complain(error)
 

@@ -14,7 +14,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
-        self._told = -1
+        self._printed_mb = -1
         self._is_line_open = False
 
     def __call__(self, event: Mapping[str, Any]) -> None:
@@ -24,8 +24,8 @@ class Progress:
         if self._is_terminal:
             rewrite_line(sys.stderr, text)
             self._is_line_open = True
-        elif event["done_mb"] >= self._told + 20 or self._told < 0:
-            self._told = event["done_mb"]
+        elif event["done_mb"] >= self._printed_mb + 20 or self._printed_mb < 0:
+            self._printed_mb = event["done_mb"]
             err(text)
 
     def __enter__(self) -> Progress:

@@ -29,11 +29,11 @@ def approval_box(asked: Mapping[str, Any], words: Texts, width: int) -> list[Lin
         rows += wrap(line, width, (*bar, StyledText("  ")), (*bar, StyledText("    ")))
     rows.append(bar)
     for number, row in enumerate(visible(str(asked.get("question") or "")).splitlines()):
-        said = words.CHAT_WHY.format(why=row) if not number else row
-        rows += wrap(plain(said), width, bar, bar)
+        sentence = words.CHAT_WHY.format(why=row) if not number else row
+        rows += wrap(plain(sentence), width, bar, bar)
     if proof := str(asked.get("proof") or ""):
-        told = words.CHAT_TOO_LONG.format(count=len(str(asked.get("arguments") or "")), proof=visible(proof))
-        rows += wrap(plain(told, "strong"), width, bar, bar)
+        notice = words.CHAT_TOO_LONG.format(count=len(str(asked.get("arguments") or "")), proof=visible(proof))
+        rows += wrap(plain(notice, "strong"), width, bar, bar)
     rows.append(plain("╰─", "warn"))
     return rows
 

@@ -26,16 +26,16 @@ def picker(found: Sequence[Mapping[str, Any]], words: Texts, now: float) -> Menu
             when = format_time("%H:%M", session["updated_at"])
         platform = platform_of(str(session["key"]))
         note = "  ".join(filter(None, (when, f"{session['lines']} {words.CHAT_LINES}", platform)))
-        preview = tuple(_preview(said) for said in session["preview"])
+        preview = tuple(_preview(message) for message in session["preview"])
         choices.append(MenuChoice(session["id"], one_line(session["title"], 60) or session["id"], "", note, preview))
     return Menu(choices, title=words.CHAT_PICK, is_searched=True)
 
 
-def _preview(said: Mapping[str, Any]) -> str:
+def _preview(message: Mapping[str, Any]) -> str:
     """The beginning of a message in one line; of an answer its words, without the marks of Markdown."""
-    if said["role"] == "user":
-        return f"> {one_line(said['text'], 200)}"
-    return "  " + one_line(" ".join(text_of(line).strip() for line in render(said["text"], UNLIMITED)), 200)
+    if message["role"] == "user":
+        return f"> {one_line(message['text'], 200)}"
+    return "  " + one_line(" ".join(text_of(line).strip() for line in render(message["text"], UNLIMITED)), 200)
 
 
 def platform_of(key: str) -> str:
@@ -47,15 +47,15 @@ def platform_of(key: str) -> str:
     return "" if platform == LOCAL else platform
 
 
-def conversation(told: Mapping[str, Any], words: Texts, width: int) -> list[Line]:
+def conversation(session: Mapping[str, Any], words: Texts, width: int) -> list[Line]:
     """A conversation as it would stand here, had it been held here."""
     lines: list[Line] = [EMPTY]
-    title = printable_line(str(told.get("title") or ""))
-    origin = platform_of(str(told.get("key") or ""))
+    title = printable_line(str(session.get("title") or ""))
+    origin = platform_of(str(session.get("key") or ""))
     head = "  ".join(filter(None, (title, words.CHAT_FROM.format(platform=origin) if origin else "")))
     rule = f"── {head} " if head else ""
     lines.append(plain(rule + "─" * max(0, min(width, 60) - len(rule)), "rule"))
-    for message in told.get("messages", ()):
+    for message in session.get("messages", ()):
         lines += message_lines(message, words, width)
     lines.append(EMPTY)
     return lines

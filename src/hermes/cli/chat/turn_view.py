@@ -152,10 +152,10 @@ class TurnView:
             self._lines += wrap(plain(line.expandtabs(4), "you"), self._width, lead, plain("  "))
         self._gap()
 
-    def show_elsewhere(self, said: Mapping[str, Any]) -> None:
+    def show_elsewhere(self, message: Mapping[str, Any]) -> None:
         """Show a message of this conversation that was said, or answered, on another platform."""
         self._end_stream()
-        self._lines += sessions.message_lines(said, self._words, self._width)
+        self._lines += sessions.message_lines(message, self._words, self._width)
 
     def note(self, text: str, style: str = "dim") -> None:
         for line in printable(text).splitlines():
@@ -228,7 +228,7 @@ class TurnView:
         if turn in say.others:
             return False
         return turn in say.mine or (
-            say is self._says[0] and not any(turn in one.mine for one in self._says if one is not say)
+            say is self._says[0] and not any(turn in other.mine for other in self._says if other is not say)
         )
 
     def _reason(self, text: str) -> None:
@@ -307,12 +307,14 @@ class TurnView:
         self._end_stream()
         self._streamed = ""
         arguments = _parsed(str(event.get("arguments") or ""))
-        what = main_argument(arguments)
-        self._tools[str(event.get("call") or event["name"])] = RunningTool(event["name"], what, now)
+        argument = main_argument(arguments)
+        self._tools[str(event.get("call") or event["name"])] = RunningTool(event["name"], argument, now)
         if event["name"] == "clarify":
             choices = arguments.get("choices")
-            offered = [str(one).strip() for one in choices if str(one).strip()] if isinstance(choices, list) else []
-            self.clarify = (what, tuple(offered))
+            offered = (
+                [str(choice).strip() for choice in choices if str(choice).strip()] if isinstance(choices, list) else []
+            )
+            self.clarify = (argument, tuple(offered))
 
     def _end_tool(self, event: Mapping[str, Any], now: float) -> None:
         tool = self._tools.pop(str(event.get("call") or event["name"]), None)
@@ -340,11 +342,13 @@ class TurnView:
         seconds = max(0.0, now - tool.began)
         shown = f"  {format_seconds(seconds)}" if seconds >= 1 else ""
         room = max(10, self._width - width_of(tool.name) - width_of(shown) - 8)
-        what = one_line(tool.what, min(room, SHOWN_ARGUMENT))
+        argument = one_line(tool.what, min(room, SHOWN_ARGUMENT))
         name = (
-            (StyledText("$ ", "dim"),) if tool.name == "terminal" and what else (StyledText(f"{tool.name} ", "strong"),)
+            (StyledText("$ ", "dim"),)
+            if tool.name == "terminal" and argument
+            else (StyledText(f"{tool.name} ", "strong"),)
         )
-        return (*name, StyledText(what, "code"), StyledText(shown, "dim"))
+        return (*name, StyledText(argument, "code"), StyledText(shown, "dim"))
 
 
 def main_argument(arguments: Mapping[str, Any]) -> str:
@@ -361,9 +365,9 @@ def short_result(name: str, result: str) -> str:
     if not rows:
         return ""
     if name in ("terminal", "execute_code") and rows[0].startswith("Exit code"):
-        said = rows[-1] if len(rows) > 1 and rows[-1] != "(No output.)" else ""
+        last_row = rows[-1] if len(rows) > 1 and rows[-1] != "(No output.)" else ""
         code = "" if rows[0] == "Exit code 0." else rows[0].removesuffix(".").lower()
-        return " · ".join(filter(None, (code, said)))
+        return " · ".join(filter(None, (code, last_row)))
     return rows[0]
 
 

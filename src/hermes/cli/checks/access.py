@@ -25,7 +25,7 @@ def run(user: str, *, as_json: bool) -> int:
     if is_stored:
         with GatewayClient(home, Standalone.STORE) as client:
             accounts = client.ask("doctor.user", {"user": user})
-    is_answered = any(one["is_answered"] for one in accounts)
+    is_answered = any(account["is_answered"] for account in accounts)
     if as_json:
         out_json({"user": user, "is_answered": is_answered, "accounts": accounts})
     elif not is_stored:
@@ -33,38 +33,46 @@ def run(user: str, *, as_json: bool) -> int:
     elif not accounts:
         err(tr(f"✗ No chat platform is set up. → {command_name()} gateway setup"))
     else:
-        out(tr("\n".join(line for one in accounts for line in lines(one, time.time()))))
+        out(tr("\n".join(line for account in accounts for line in lines(account, time.time()))))
     return 0 if is_answered else NOT_ANSWERED
 
 
-def lines(one: Mapping[str, Any], now: float) -> list[str]:
+def lines(account: Mapping[str, Any], now: float) -> list[str]:
     """Describe how one account treats a user: verdict, reason, what to type."""
-    named = f" ({', '.join(filter(None, (one['name'], one['role'])))})" if one["name"] or one["role"] else ""
-    verdict = "answered" if one["is_answered"] else "not answered"
-    mark = "✓" if one["is_answered"] else "✗"
-    reason, cure = _reason(one, now)
-    rows = [f"{mark} {one['account']} {one['user']}{named}: {verdict}", f"  {reason}"]
+    named = (
+        f" ({', '.join(filter(None, (account['name'], account['role'])))})"
+        if account["name"] or account["role"]
+        else ""
+    )
+    verdict = "answered" if account["is_answered"] else "not answered"
+    mark = "✓" if account["is_answered"] else "✗"
+    reason, cure = _reason(account, now)
+    rows = [f"{mark} {account['account']} {account['user']}{named}: {verdict}", f"  {reason}"]
     rows += [f"  → {cure}"] * bool(cure)
-    if one["person_here"]:
-        rows.append(f"  ! {one['user']} is the id of a chat; the person who writes there is {one['person_here']}")
-        rows.append(f"  → {command_name()} doctor --user {one['account']}:{one['person_here']}")
-    if one["accounts"]:
-        rows.append(f"  the same person as {', '.join(one['accounts'])}")
-    if one["wrote_at"] is not None:
-        because = f" ({one['wrote_reason']})" if one["wrote_reason"] else ""
-        rows.append(f"  last wrote {_ago(one['wrote_at'], now)}: {one['wrote_state'].replace('_', ' ')}{because}")
-    return [*rows, f"  in groups: {_groups(one)}"]
+    if account["person_here"]:
+        rows.append(
+            f"  ! {account['user']} is the id of a chat; the person who writes there is {account['person_here']}"
+        )
+        rows.append(f"  → {command_name()} doctor --user {account['account']}:{account['person_here']}")
+    if account["accounts"]:
+        rows.append(f"  the same person as {', '.join(account['accounts'])}")
+    if account["wrote_at"] is not None:
+        because = f" ({account['wrote_reason']})" if account["wrote_reason"] else ""
+        rows.append(
+            f"  last wrote {_ago(account['wrote_at'], now)}: {account['wrote_state'].replace('_', ' ')}{because}"
+        )
+    return [*rows, f"  in groups: {_groups(account)}"]
 
 
-def _reason(one: Mapping[str, Any], now: float) -> tuple[str, str]:
+def _reason(account: Mapping[str, Any], now: float) -> tuple[str, str]:
     """Why, and what to type when that is not wanted."""
-    platform = one["account"].partition("@")[0]
+    platform = account["account"].partition("@")[0]
     setting, hermes = f"{env_prefix(platform)}_ALLOWED_USERS", command_name()
     pairing = f"{hermes} pairing"
-    decided = f"{_ago(one['decided_at'], now)} by {one['decided_by']}" if one["decided_at"] else ""
-    match one["why"]:
+    decided = f"{_ago(account['decided_at'], now)} by {account['decided_by']}" if account["decided_at"] else ""
+    match account["why"]:
         case "open":
-            return f"everybody may write here (policy {one['dm_policy']})", ""
+            return f"everybody may write here (policy {account['dm_policy']})", ""
         case "listed":
             return f"an allowlist names this id ({setting}, or GATEWAY_ALLOWED_USERS)", ""
         case "paired":
@@ -74,8 +82,8 @@ def _reason(one: Mapping[str, Any], now: float) -> tuple[str, str]:
         case "not_listed":
             return f"only listed ids may write, and {setting} does not name this one", f"add it to {setting} in .env"
         case "waiting":
-            asked = f"waits to be let in since {format_duration(now - one['asked_at'])}"
-            return f"{asked}, with the code {one['code']}", f"{pairing} approve {platform} {one['code']}"
+            asked = f"waits to be let in since {format_duration(now - account['asked_at'])}"
+            return f"{asked}, with the code {account['code']}", f"{pairing} approve {platform} {account['code']}"
         case "expired":
             return "asked to be let in, and the code ran out", "have them write again, for a new one"
         case "refused":
@@ -88,12 +96,12 @@ def _reason(one: Mapping[str, Any], now: float) -> tuple[str, str]:
             return "nobody of this id has asked to be let in", "have them write to it: they are shown a code"
 
 
-def _groups(one: Mapping[str, Any]) -> str:
-    platform = env_prefix(one["account"].partition("@")[0])
-    if one["group_policy"] == "disabled":
+def _groups(account: Mapping[str, Any]) -> str:
+    platform = env_prefix(account["account"].partition("@")[0])
+    if account["group_policy"] == "disabled":
         return f"not answered, groups are off ({platform}_GROUP_POLICY)"
-    if one["is_answered_in_groups"]:
-        return f"answered, when the bot is addressed (policy {one['group_policy']})"
+    if account["is_answered_in_groups"]:
+        return f"answered, when the bot is addressed (policy {account['group_policy']})"
     return f"only in the groups that {platform}_GROUP_ALLOWED_CHATS names"
 
 

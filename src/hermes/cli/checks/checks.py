@@ -76,7 +76,7 @@ def _outside(
     lines = (*of_model.more, *model.describe_keys(loaded.config, facts))
     if "Key from" not in of_model.text:  # a refused key is described by its own sentence
         lines = (*lines, *model.describe_key_source(loaded))
-    others = {name: one for name, one in reached.items() if name != "model"}
+    others = {name: endpoint for name, endpoint in reached.items() if name != "model"}
     return [replace(of_model, more=lines), network.network_check(others, command)]
 
 

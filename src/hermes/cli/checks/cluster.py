@@ -20,17 +20,17 @@ def ask(home: Path) -> Mapping[str, Any] | None:
     """Ask for the nodes; None where the store does not answer, which another check tells of."""
     try:
         with GatewayClient(home, Standalone.STORE) as client:
-            told: Mapping[str, Any] = client.ask("cluster.status", timeout=ANSWER_SECONDS)
-            return told
+            status: Mapping[str, Any] = client.ask("cluster.status", timeout=ANSWER_SECONDS)
+            return status
     except (GatewayError, OSError):
         return None
 
 
-def cluster_check(told: Mapping[str, Any] | None, command: str) -> list[Finding]:
+def cluster_check(status: Mapping[str, Any] | None, command: str) -> list[Finding]:
     """One finding for all nodes; nothing where a gateway works alone on a file."""
-    if told is None or not told.get("is_cluster"):
+    if status is None or not status.get("is_cluster"):
         return []
-    living = [node for node in told["nodes"] if node["state"] not in ("gone", "left")]
+    living = [node for node in status["nodes"] if node["state"] not in ("gone", "left")]
     if not living:
         return [Finding("cluster", "hint", f"no gateway works on this database → {command} gateway start")]
     lines = [words for node in living for words in _troubles(node)] + _versions(living)
@@ -64,5 +64,5 @@ def _versions(living: list[Mapping[str, Any]]) -> list[str]:
         versions.setdefault(str(node["version"]), []).append(str(node["name"]))
     if len(versions) < 2:
         return []
-    told = "; ".join(f"{', '.join(names)} runs {version}" for version, names in sorted(versions.items()))
-    return [f"the nodes run different versions ({told}) → update the older ones, one after the other"]
+    listing = "; ".join(f"{', '.join(names)} runs {version}" for version, names in sorted(versions.items()))
+    return [f"the nodes run different versions ({listing}) → update the older ones, one after the other"]

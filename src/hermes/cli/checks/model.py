@@ -35,7 +35,11 @@ def describe_key_source(loaded: Loaded) -> list[str]:
     setting = explain(loaded, f"providers.{name}.api_key")
     if setting.value == "not set":
         return []
-    unused = [f"Not used: the key of {one.where}, {one.value} ({one.note})" for one in setting.stated if one.note]
+    unused = [
+        f"Not used: the key of {source.where}, {source.value} ({source.note})"
+        for source in setting.stated
+        if source.note
+    ]
     return [_describe_key(setting), *unused]
 
 

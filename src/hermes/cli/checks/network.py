@@ -19,12 +19,12 @@ GONE = frozenset({301, 308, 410})
 def network_check(reached: Mapping[str, Reached], command: str = "hermes") -> Finding:
     if not reached:
         return Finding("network", "good", "nothing to reach: no platform is set up")
-    lines = [_way(name, one) for name, one in reached.items()]
-    failed = [one for one in reached.values() if one.failure]
+    lines = [_way(name, endpoint) for name, endpoint in reached.items()]
+    failed = [endpoint for endpoint in reached.values() if endpoint.failure]
     level: Level = "trouble" if failed else "good"
     if failed:
         lines.append(f"which proxy is used, and where it is set → {command} config show")
-    elif any(_has_moved(one) for one in reached.values()):
+    elif any(_has_moved(endpoint) for endpoint in reached.values()):
         level = "hint"
     return Finding("network", level, lines[0], tuple(lines[1:]))
 
@@ -46,5 +46,5 @@ def _way(name: str, reached: Reached) -> str:
 
 def clock_difference(reached: Mapping[str, Reached]) -> float | None:
     """By how much our clock is ahead of the servers that answered; None where none told the time."""
-    told = [one.clock_ahead for one in reached.values() if one.clock_ahead is not None]
-    return median(told) if told else None
+    offsets = [endpoint.clock_ahead for endpoint in reached.values() if endpoint.clock_ahead is not None]
+    return median(offsets) if offsets else None

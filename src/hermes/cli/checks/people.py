@@ -40,8 +40,8 @@ def people_check(store: Store, config: Config, command: str = "hermes") -> Findi
         return Finding("people", "hint", f"{words}; nobody may write on {', '.join(deaf)} → set {setting}")
     has_owner = bool(config.owners) or bool(store.counts and store.counts.get("has_owner"))
     if not has_owner and (only := config.only_user()) is not None:
-        told = f"nobody is the owner, so {':'.join(only)} works in a sandbox. Is that you?"
-        return Finding("people", "hint", f"{words}; {told} → {command} config set owners {':'.join(only)}")
+        warning = f"nobody is the owner, so {':'.join(only)} works in a sandbox. Is that you?"
+        return Finding("people", "hint", f"{words}; {warning} → {command} config set owners {':'.join(only)}")
     return Finding("people", "good", words)
 
 
@@ -50,18 +50,18 @@ def unanswered_check(work: Mapping[str, Any] | None, command: str, *, is_running
     if work is None:
         return []
     now, lines = float(work["now"]), []
-    for one in work["messages"]:
-        age = now - one["since"]
-        if one["turn"] != "waiting" and (age >= WAIT_SECONDS or not is_running):
+    for row in work["messages"]:
+        age = now - row["since"]
+        if row["turn"] != "waiting" and (age >= WAIT_SECONDS or not is_running):
             cure = f"{command} trace" if is_running else f"{command} gateway run"
-            lines.append(f"{count(one['count'], 'message')} of {one['lane']} since {format_duration(age)} → {cure}")
-    for one in work["answers"]:
-        age = now - one["since"]
+            lines.append(f"{count(row['count'], 'message')} of {row['lane']} since {format_duration(age)} → {cure}")
+    for row in work["answers"]:
+        age = now - row["since"]
         if age >= WAIT_SECONDS or not is_running:
-            why = f" ({one['reason'].rstrip('.')})" if one["reason"] else ""
+            why = f" ({row['reason'].rstrip('.')})" if row["reason"] else ""
             cure = f"{command} gateway status" if is_running else f"{command} gateway run"
             lines.append(
-                f"{count(one['count'], 'answer')} to {one['target']} since {format_duration(age)}{why} → {cure}"
+                f"{count(row['count'], 'answer')} to {row['target']} since {format_duration(age)}{why} → {cure}"
             )
     if lines:
         return [Finding("unanswered", "hint", lines[0], tuple(lines[1:]))]

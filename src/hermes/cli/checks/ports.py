@@ -40,9 +40,9 @@ def ports_check(api: ApiConfig, facts: status.Facts) -> list[Finding]:
     is_free_for_us = facts.is_held and not _is_port_trouble(facts, api.port)  # else the gateway itself listens there
     may_look = api.port and not (is_free_for_us or facts.is_hidden)
     if may_look and (holder := port_holder(api.host, api.port)) is not None:
-        who = f"by process {holder}" if holder else "by another program"
+        holder_text = f"by process {holder}" if holder else "by another program"
         cure = f"end that program, or take another port: {facts.command} config set api.port {api.port + 1}"
-        return [Finding("ports", "trouble", f"{where} is used {who}, so the API cannot open it → {cure}")]
+        return [Finding("ports", "trouble", f"{where} is used {holder_text}, so the API cannot open it → {cure}")]
     if is_network_accessible(api.host):
         return [Finding("ports", "good", f"{where}, reachable from the network, with a key")]
     return [Finding("ports", "good", f"{where}, reachable from this machine alone")]

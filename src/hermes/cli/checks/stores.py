@@ -187,8 +187,8 @@ def _sound(store: Store, sound: Mapping[str, Any], command: str, files: Sequence
     good = Finding("stores", "good", f"{names} sound{size}{backed_up}", tuple(sound.get("recoveries", ())))
     if store.recovered:  # just now, by this command
         first, *more = store.recovered
-        what = f"what became of a message → {command} trace ID"
-        return replace(good, level="hint", text=first, more=(*more, what))
+        hint = f"what became of a message → {command} trace ID"
+        return replace(good, level="hint", text=first, more=(*more, hint))
     if letters:
         words = f"{count(letters, 'message')} could not be delivered → {command} send --dead"
         return replace(good, level="hint", text=f"{good.text}; {words}")

@@ -15,10 +15,10 @@ def open_each(home: Path, files: Mapping[str, str]) -> list[str]:
     from hermes.store.db import Trouble
     from hermes.store.open import open_database
 
-    told: list[str] = []
+    outcomes: list[str] = []
 
     def note(trouble: Trouble) -> None:
-        told.append(trouble.text)
+        outcomes.append(trouble.text)
 
     async def open_one(path: Path, steps: str) -> None:
         db = await open_database(path, migrations=steps, on_trouble=note)
@@ -27,4 +27,4 @@ def open_each(home: Path, files: Mapping[str, str]) -> list[str]:
     with Logs.open(str(home), Redactor(), console=False):
         for name, steps in files.items():
             asyncio.run(open_one(home / name, steps))
-    return told
+    return outcomes

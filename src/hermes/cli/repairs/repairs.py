@@ -125,7 +125,7 @@ def _plan_config(loaded: Loaded) -> Iterator[Repair]:
                 yield Repair("config", f"set {key} to {value}", _set(loaded, key, value))
 
 
-def _rename(path: Path, written: str, meant: str) -> Act:
+def _rename(path: Path, written: str, corrected: str) -> Act:
     """Rename a setting in its file, if the configuration has fewer problems afterwards."""
     name = re.escape(written)
     pattern = (
@@ -134,10 +134,10 @@ def _rename(path: Path, written: str, meant: str) -> Act:
 
     def act(record: UndoRecord) -> list[str]:
         before = path.read_text(encoding="utf-8")
-        after, times = re.subn(pattern, lambda found: f"{found[1]}{meant}", before)
+        after, times = re.subn(pattern, lambda found: f"{found[1]}{corrected}", before)
         if times != 1:
             raise GatewayError(f"{path.name}: {written} stands there {count(times, 'time')}; change it by hand.")
-        return _rewritten(record, path, before, after, f"{path.name}: {written} is {meant} now")
+        return _rewritten(record, path, before, after, f"{path.name}: {written} is {corrected} now")
 
     return act
 
@@ -158,7 +158,7 @@ def _set(loaded: Loaded, key: str, value: str) -> Act:
 def _rewritten(record: UndoRecord, path: Path, before: str, after: str, done: str) -> list[str]:
     """Write the new content, unless the configuration would have a problem that it has not now."""
     known = {str(problem) for problem in _problems_with(path, before)}
-    if new := [str(one) for one in _problems_with(path, after) if str(one) not in known]:
+    if new := [str(found) for found in _problems_with(path, after) if str(found) not in known]:
         raise GatewayError(f"{path.name}: the change would bring another problem ({new[0]}); change it by hand.")
     record.rewrite(path, after.encode())
     return [done]
@@ -215,12 +215,12 @@ def _heal_stores(home: Path) -> Act:
         if _is_used(home):
             with GatewayClient(home, Standalone.NEVER) as client:
                 client.ask("doctor.heal", timeout=HEAL_SECONDS)
-            told: list[str] = []
+            outcomes: list[str] = []
         else:
-            told = _open_alone(home, files)
+            outcomes = _open_alone(home, files)
         reports = [report.text(home) for report in losses.read(home)[before:]]
         healed = [file.name for file in files if stores.look_at_file(home / file.name, _steps(file.name)).is_sound]
-        lines = reports or told or [f"{name} is sound" for name in healed]
+        lines = reports or outcomes or [f"{name} is sound" for name in healed]
         if bad := [file.name for file in files if file.name not in healed]:
             raise GatewayError(f"{', '.join(bad)} could not be recovered. Why: hermes logs --level warning")
         return lines or ["every store is sound"]

@@ -80,7 +80,7 @@ def undo_last(home: Path) -> tuple[str, list[str], list[str]]:
 
     GatewayError where nothing is to be undone.
     """
-    folder = next((one for one in _records(home) if (one / RECORD).exists()), None)
+    folder = next((record for record in _records(home) if (record / RECORD).exists()), None)
     if folder is None:
         raise GatewayError("There is nothing to undo: doctor --fix has changed no file, or it was undone already.")
     try:
@@ -147,7 +147,7 @@ def _undo_content(path: Path, folder: Path, step: dict[str, Any]) -> tuple[str, 
 def _records(home: Path) -> list[Path]:
     """Every record, the newest first."""
     folder = home / FOLDER
-    return sorted((one for one in folder.iterdir() if one.is_dir()), reverse=True) if folder.is_dir() else []
+    return sorted((record for record in folder.iterdir() if record.is_dir()), reverse=True) if folder.is_dir() else []
 
 
 def _free_folder(folder: Path, now: float) -> Path:

@@ -161,8 +161,8 @@ def why_it_cannot_run(plan: ServicePlan) -> str:
         reason = getattr(error, "strerror", "") or "it does not end"
         return f"{plan.command[0]} cannot be run{_as(plan)}: {reason}{_ELSEWHERE if plan.user else '.'}"
     if done.returncode:
-        told = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return f"{plan.command[0]} cannot run Hermes{_as(plan)}: {told}{_ELSEWHERE if plan.user else '.'}"
+        last_line = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        return f"{plan.command[0]} cannot run Hermes{_as(plan)}: {last_line}{_ELSEWHERE if plan.user else '.'}"
     reason = str(done.stdout.strip())
     return f"{plan.home} cannot be the home folder{_as(plan)}: {reason}." if reason else ""
 

@@ -74,8 +74,8 @@ def add_verbs(
 
 def describe_verb(summary: str) -> str:
     """The summary of a verb as a sentence."""
-    said = tr(summary)
-    return f"{said[0].upper()}{said[1:]}." if said == summary else f"{said}。"
+    text = tr(summary)
+    return f"{text[0].upper()}{text[1:]}." if text == summary else f"{text}。"
 
 
 def _add(

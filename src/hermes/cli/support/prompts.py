@@ -131,8 +131,8 @@ def _chosen(typed: str, choices: Sequence[Choice]) -> list[str]:
         words = words[0].split()
     if not words or any(word not in by_word for word in words):
         return []
-    meant = {by_word[word] for word in words}
-    return [choice.name for choice in choices if choice.name in meant]
+    chosen = {by_word[word] for word in words}
+    return [choice.name for choice in choices if choice.name in chosen]
 
 
 def confirm(question: str, *, default: bool = False) -> bool:

@@ -21,7 +21,7 @@ class RemoteGateway:
     base: str
     is_running: bool
     sentence: str
-    told: dict[str, Any]
+    health: dict[str, Any]
 
 
 def look(url: str, seconds: float) -> RemoteGateway:
@@ -30,7 +30,7 @@ def look(url: str, seconds: float) -> RemoteGateway:
     for path in ("/health/detailed", "/health"):
         try:
             with urllib.request.urlopen(f"{base}{path}", timeout=seconds) as answer:  # noqa: S310 - http(s), by its kind
-                told = json.loads(answer.read(MAX_BYTES))
+                health = json.loads(answer.read(MAX_BYTES))
         except urllib.error.HTTPError as error:
             if error.code == 404 and path == "/health/detailed":
                 continue  # another program that knows /health alone
@@ -38,8 +38,8 @@ def look(url: str, seconds: float) -> RemoteGateway:
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             return RemoteGateway(base, False, f"The gateway at {base} does not answer: {reason}. {_CURE}", {})
-        if isinstance(told, dict) and told.get("status") in ("ok", "degraded"):
-            return RemoteGateway(base, True, _sentence(base, told), told)
+        if isinstance(health, dict) and health.get("status") in ("ok", "degraded"):
+            return RemoteGateway(base, True, _sentence(base, health), health)
     return RemoteGateway(base, False, f"The program at {base} is not a Hermes gateway. {_CURE}", {})
 
 
@@ -53,6 +53,6 @@ def base_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
-def _sentence(base: str, told: dict[str, Any]) -> str:
-    state = "" if told["status"] == "ok" else ", degraded"
+def _sentence(base: str, health: dict[str, Any]) -> str:
+    state = "" if health["status"] == "ok" else ", degraded"
     return f"{RUNNING_REMOTE}{state}: {base}"

@@ -31,9 +31,11 @@ def describe_left(done: Sequence[str]) -> str:
 
 
 def wrap(text: str) -> str:
-    said = tr(text)
-    if not said.isascii():
+    translated = tr(text)
+    if not translated.isascii():
         from hermes.cli.chat import lines
 
-        return "\n".join(lines.text_of(row) for row in lines.wrap(lines.plain(said), WIDTH, others=lines.plain("  ")))
+        return "\n".join(
+            lines.text_of(row) for row in lines.wrap(lines.plain(translated), WIDTH, others=lines.plain("  "))
+        )
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -69,7 +69,7 @@ def _wait_connected(home: Path, page: PlatformPage) -> bool:
 
 def _state_of(home: Path, name: str) -> Mapping[str, Any] | None:
     accounts = control.call(home, "status")["platforms"]
-    found = next((one for one in accounts if one["account"] == name), None)
+    found = next((account for account in accounts if account["account"] == name), None)
     if found is None or found["state"] in PASSING:
         return None
     return found  # type: ignore[no-any-return]
@@ -97,7 +97,7 @@ def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -
     is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)
     if not is_settled and ask is not None:
         decided = control.call(home, "pairing.list", {"platform": platform})["decided"]
-        is_settled = any(one["state"] == "approved" for one in decided)
+        is_settled = any(pairing["state"] == "approved" for pairing in decided)
     if is_settled or ask is None:
         where = _link(page)
         say(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
@@ -112,10 +112,10 @@ def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -
         if knocking is None:
             ask.say(f"Nobody was approved. To see who waits: {command_name()} pairing list")
             return
-        who = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
+        person = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
         answer = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
         owner = ", and the owner here" if answer["is_first_owner"] else ""
-        ask.say(f"✓ {who} may talk now{owner}.")
+        ask.say(f"✓ {person} may talk now{owner}.")
     except KeyboardInterrupt:
         ask.say(f"\nLater, then: {command_name()} pairing list shows who wrote, with the code.")
     except GatewayError as error:
@@ -132,7 +132,7 @@ def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[st
         typed = ask.line("Code on your phone (Enter: later)")
         if not typed:
             return None
-        found = next((one for one in _waiting(home, platform) if is_same(one["code"], typed)), None)
+        found = next((request for request in _waiting(home, platform) if is_same(request["code"], typed)), None)
         if found is not None:
             return found
         ask.say("  No request has this code. Read it again, or write once more for a new one.")

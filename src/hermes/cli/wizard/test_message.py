@@ -77,7 +77,7 @@ def _to_dict(reports: list[TestReport], *, is_one: bool) -> dict[str, Any]:
         for report in reports
         if report.account != MODEL
     ]
-    model = next(({"ok": not one.code, **one.facts} for one in reports if one.account == MODEL), None)
+    model = next(({"ok": not probe.code, **probe.facts} for probe in reports if probe.account == MODEL), None)
     value = accounts[0] if is_one else {"ok": not any(report.code for report in reports), "accounts": accounts}
     if is_one:
         value = {**value, "ok": not any(report.code for report in reports)}
@@ -166,7 +166,7 @@ def _connection(home: Path, key: AccountKey, report: TestReport) -> bool:
         report.facts |= {"state": "not running"}
         return False
     accounts = control.call(home, "status")["platforms"]
-    found = next((one for one in accounts if one["account"] == str(key)), None)
+    found = next((account for account in accounts if account["account"] == str(key)), None)
     if found is None or found["state"] != "connected":
         state, note = (found["state"], found["note"]) if found else ("not started", "")
         cure = (found["cure"] if found else "") or f"{command_name()} logs --component {key.platform}"

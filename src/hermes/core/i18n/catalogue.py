@@ -27,9 +27,9 @@ class LocalizedText(str):
     _form: Callable[[Texts], str]
 
     def __new__(cls, form: Callable[[Texts], str]) -> LocalizedText:
-        said = super().__new__(cls, form(ENGLISH))
-        said._form = form
-        return said
+        text = super().__new__(cls, form(ENGLISH))
+        text._form = form
+        return text
 
     def in_words(self, words: Texts) -> str:
         return self._form(words)

@@ -86,8 +86,8 @@ def _sentence(text: str, depth: int) -> str:
     is_joined = len(parts) > 1 and "  " not in text
     if is_joined and all(_known(part, depth + 1) is not None for part in parts[::2]):
         return _joined(parts, depth)
-    if (said := _list(text, depth, is_whole=True) or _known(text, depth)) is not None:
-        return said
+    if (translated := _list(text, depth, is_whole=True) or _known(text, depth)) is not None:
+        return translated
     if "  " in text:
         return "".join(_cells(text, depth))
     if is_joined:
@@ -99,8 +99,8 @@ def _sentence(text: str, depth: int) -> str:
 
 def _joined(parts: Sequence[str], depth: int) -> str:
     """Sentences of one line, each by itself; a Chinese full stop brings its own room."""
-    said = "".join(_sentence(part, depth + 1) if place % 2 == 0 else part for place, part in enumerate(parts))
-    return re.sub(r"(?<=[。？！]) (?!→)", "", said)
+    translated = "".join(_sentence(part, depth + 1) if place % 2 == 0 else part for place, part in enumerate(parts))
+    return re.sub(r"(?<=[。？！]) (?!→)", "", translated)
 
 
 def _list(text: str, depth: int, *, is_whole: bool) -> str | None:
@@ -111,7 +111,9 @@ def _list(text: str, depth: int, *, is_whole: bool) -> str | None:
     known = [_known(part, depth + 1) for part in parts]
     if None in known if is_whole else not any(known):
         return None
-    return "，".join(said if said is not None else part for said, part in zip(known, parts, strict=True))
+    return "，".join(
+        translated if translated is not None else part for translated, part in zip(known, parts, strict=True)
+    )
 
 
 def _cells(text: str, depth: int) -> Iterator[str]:
@@ -134,20 +136,25 @@ def _known(text: str, depth: int) -> str | None:
             return form.format(counted[1])
     for pattern, form, has_columns in _patterns():
         if ("  " in text) == has_columns and (found := pattern.fullmatch(text)):
-            said = [_line(value, depth + 1) for value in found.groups()]
-            last = found[len(said)]
-            if last.endswith(".") and found.end(len(said)) == len(text) and said[-1] == last and not form.endswith("}"):
-                return form.format(*said[:-1], last[:-1]) + "。"  # the stop of the sentence, not of what is filled in
-            return form.format(*said)
+            values = [_line(value, depth + 1) for value in found.groups()]
+            last = found[len(values)]
+            if (
+                last.endswith(".")
+                and found.end(len(values)) == len(text)
+                and values[-1] == last
+                and not form.endswith("}")
+            ):
+                return form.format(*values[:-1], last[:-1]) + "。"  # the stop of the sentence, not of what is filled in
+            return form.format(*values)
     return None
 
 
 @lru_cache(maxsize=1)
 def _exact() -> dict[str, str]:
     return {
-        key[_LEAD.match(key).end() :]: said.format()  # type: ignore[union-attr] # it matches nothing too
+        key[_LEAD.match(key).end() :]: translated.format()  # type: ignore[union-attr] # it matches nothing too
         for section in SECTIONS
-        for key, said in section.items()
+        for key, translated in section.items()
         if "{}" not in key
     }
 
@@ -155,8 +162,9 @@ def _exact() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[re.Pattern[str], str, bool]]:
     """The sentences with gaps, those with the most words of their own first, and whether they have columns."""
-    forms = [(key, said) for section in SECTIONS for key, said in section.items() if "{}" in key]
+    forms = [(key, translated) for section in SECTIONS for key, translated in section.items() if "{}" in key]
     forms.sort(key=lambda form: -len(form[0]))
     return [
-        (re.compile("(.*?)".join(map(re.escape, key.split("{}")))), said, "  " in key.strip()) for key, said in forms
+        (re.compile("(.*?)".join(map(re.escape, key.split("{}")))), translated, "  " in key.strip())
+        for key, translated in forms
     ]

@@ -59,11 +59,11 @@ UNEXPECTED = "an unexpected error; the log has the details"
 def describe_failure(error: BaseException) -> str:
     """Say what a call to the outside came to, as a clause without a full stop. It repeats no text of the error."""
     names = [kind.__name__ for kind in type(error).__mro__]
-    if said := next((_BY_CLASS[name] for name in names if name in _BY_CLASS), ""):
-        return said
+    if reason := next((_BY_CLASS[name] for name in names if name in _BY_CLASS), ""):
+        return reason
     if isinstance(error, OSError) and error.errno is not None:
-        said = os.strerror(error.errno)
-        return said[:1].lower() + said[1:]
+        reason = os.strerror(error.errno)
+        return reason[:1].lower() + reason[1:]
     return next((_BY_BASE[name] for name in names if name in _BY_BASE), UNEXPECTED)
 
 

@@ -47,8 +47,8 @@ class Card:
             text = f"{head}\n{self.words.APPROVAL_CUT.format(more=more)}\n{tail}"
         else:
             text = reveal(text)
-        what = call_text.fenced(call_text.fewer_lines(text))
-        return self._written(what, one_line(self.question, SHOWN_QUESTION), one_line(self.where, SHOWN_WHERE))
+        excerpt = call_text.fenced(call_text.fewer_lines(text))
+        return self._written(excerpt, one_line(self.question, SHOWN_QUESTION), one_line(self.where, SHOWN_WHERE))
 
     def file_text(self, last_line: str) -> str:
         """Write all of it for a text file. Its last line is how it is approved."""
@@ -66,7 +66,7 @@ class Card:
         room = min(limits.text_limit, SHOWN_WHOLE)
         return text.count("\n") <= call_text.MAX_LINES and length(text, limits.text_unit) <= room
 
-    def _written(self, what: str, question: str, where: str) -> str:
+    def _written(self, action: str, question: str, where: str) -> str:
         form = self.words.APPROVAL_WHERE if where else self.words.APPROVAL
         name = visible(self.tool).replace("`", "\u02cb")
-        return form.format(name=name, where=literal(where), what=what, question=literal(question))
+        return form.format(name=name, where=literal(where), what=action, question=literal(question))

@@ -143,15 +143,15 @@ class _CallResult:
     result: Any = None
 
 
-def _take(told: Mapping[str, Any], answer: _CallResult, on_event: OnEvent | None) -> bool:
+def _take(line: Mapping[str, Any], answer: _CallResult, on_event: OnEvent | None) -> bool:
     """Use one line of an answer; True when it was the last."""
-    if "event" in told:
+    if "event" in line:
         if on_event is not None:
-            on_event(told["event"])
+            on_event(line["event"])
         return False
-    if "error" in told:
-        raise RefusedByGatewayError(told["error"].get("text", ""), told["error"].get("kind", ""))
-    answer.result = told.get("result")
+    if "error" in line:
+        raise RefusedByGatewayError(line["error"].get("text", ""), line["error"].get("kind", ""))
+    answer.result = line.get("result")
     return True
 
 
@@ -195,8 +195,8 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
     finally:
         _take_back(stem, held)
     answer = _CallResult()
-    for told in answers:
-        _take(told, answer, on_event)
+    for line in answers:
+        _take(line, answer, on_event)
     return answer.result
 
 

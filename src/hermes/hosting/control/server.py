@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Reply(Protocol):
-    async def event(self, told: Any) -> None:
+    async def event(self, data: Any) -> None:
         """Send something on the way to the result."""
 
 
@@ -184,8 +184,8 @@ class _Request:
 
 class _FileReply(Protocol):
     def why_not(self, verb: str) -> str: ...
-    async def event(self, told: Any) -> None: ...
-    async def result(self, told: Any) -> None: ...
+    async def event(self, data: Any) -> None: ...
+    async def result(self, data: Any) -> None: ...
     async def error(self, text: str, kind: str) -> None: ...
 
 
@@ -201,11 +201,11 @@ class _SocketReply:
         line = self._writer.get_extra_info("socket")
         return why_not(verb, self._tools.origin_of_peer(line, self._connected_at))
 
-    async def event(self, told: Any) -> None:
-        await self._send({"event": told})
+    async def event(self, data: Any) -> None:
+        await self._send({"event": data})
 
-    async def result(self, told: Any) -> None:
-        await self._send({"result": told})
+    async def result(self, data: Any) -> None:
+        await self._send({"result": data})
 
     async def error(self, text: str, kind: str) -> None:
         await self._send({"error": {"text": text, "kind": kind}})
@@ -215,8 +215,8 @@ class _SocketReply:
         self._writer.write(b"\n")
         await self._writer.drain()
 
-    async def _send(self, told: Any) -> None:
-        self._writer.write(_dump(told))
+    async def _send(self, data: Any) -> None:
+        self._writer.write(_dump(data))
         await self._writer.drain()
 
 
@@ -233,11 +233,11 @@ class _Collected:
             return f"{verb!r} is answered on the gateway's socket alone, which cannot be reached. Look: hermes doctor"
         return why
 
-    async def event(self, told: Any) -> None:
-        self._lines.append(_dump({"event": told}))
+    async def event(self, data: Any) -> None:
+        self._lines.append(_dump({"event": data}))
 
-    async def result(self, told: Any) -> None:
-        self._lines.append(_dump({"result": told}))
+    async def result(self, data: Any) -> None:
+        self._lines.append(_dump({"result": data}))
 
     async def error(self, text: str, kind: str) -> None:
         self._lines.append(_dump({"error": {"text": text, "kind": kind}}))
@@ -246,14 +246,14 @@ class _Collected:
         return b"".join(self._lines).decode()
 
 
-def _dump(told: Any) -> bytes:
-    return orjson.dumps(told, default=str, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
+def _dump(data: Any) -> bytes:
+    return orjson.dumps(data, default=str, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
 
 
 def _read(raw: bytes) -> tuple[str, Mapping[str, Any]]:
     try:
-        told = orjson.loads(raw)
-        verb, args = told["verb"], told.get("args") or {}
+        request = orjson.loads(raw)
+        verb, args = request["verb"], request.get("args") or {}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise GatewayError('A request is one JSON object per line: {"verb": "…", "args": {…}}') from None
     if not isinstance(verb, str) or not isinstance(args, dict):

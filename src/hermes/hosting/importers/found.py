@@ -27,7 +27,7 @@ class FoundJob:
 
     id: str
     name: str
-    told: Mapping[str, object]
+    fields: Mapping[str, object]
     is_paused: bool = False
     notes: tuple[str, ...] = ()
 

@@ -74,10 +74,10 @@ def read_index(folder: Path) -> tuple[dict[str, Json], list[str]]:
     try:
         if path.stat().st_size > MAX_INDEX_BYTES:
             raise ValueError("it is too large")
-        told = json.loads(path.read_bytes())
+        index = json.loads(path.read_bytes())
     except (ValueError, RecursionError, OSError) as error:
         return {}, [f"{path.name} cannot be read ({error}); whose the sessions are is not known."]
-    entries = told.items() if isinstance(told, dict) else ()
+    entries = index.items() if isinstance(index, dict) else ()
     found: dict[str, Json] = {
         str(entry["session_id"]): {"session_key": key, **entry}
         for key, entry in entries
@@ -122,13 +122,13 @@ def build(
     """Make our session of theirs. None: nothing was said in it. ``note`` is told of lines that say nothing."""
     made: list[ImportedLine] = []
     names, exchange, at = dict[str, str](), 0, began
-    for number, told in lines:
-        platform = platform or str(told.get("platform") or "")
-        at = time_of(told.get("timestamp")) or at
-        message = _message(told, names)
+    for number, line in lines:
+        platform = platform or str(line.get("platform") or "")
+        at = time_of(line.get("timestamp")) or at
+        message = _message(line, names)
         if message is None:
-            if told.get("role") not in _NOT_SAID:
-                note(f"line {number}: {told.get('role')!r} says nothing; left out.")
+            if line.get("role") not in _NOT_SAID:
+                note(f"line {number}: {line.get('role')!r} says nothing; left out.")
             continue
         exchange += message.role is Role.USER
         made.append(ImportedLine(max(1, exchange), codec.dump(message), at))
@@ -154,28 +154,28 @@ def _lines(path: Path, made: Read) -> Iterator[tuple[int, Json]]:
             if not raw.strip():
                 continue
             try:
-                told = json.loads(raw)
+                line = json.loads(raw)
             except (ValueError, RecursionError):  # not UTF-8 is one too
                 made.troubles.append(f"{path.name} line {number}: not JSON; left out.")
                 continue
-            if isinstance(told, dict):
-                yield number, told
+            if isinstance(line, dict):
+                yield number, line
             else:
                 made.troubles.append(f"{path.name} line {number}: not a message; left out.")
 
 
-def _message(told: Json, names: dict[str, str]) -> ChatMessage | None:
+def _message(line: Json, names: dict[str, str]) -> ChatMessage | None:
     """A line of the transcript, or None where nothing was said. ``names`` remembers which call is of which tool."""
-    role = _ROLES.get(str(told.get("role") or ""))
+    role = _ROLES.get(str(line.get("role") or ""))
     if role is None:
         return None
-    text, images = _content(told.get("content"))
-    calls = tuple(_calls(told.get("tool_calls"))) if role is Role.ASSISTANT else ()
+    text, images = _content(line.get("content"))
+    calls = tuple(_calls(line.get("tool_calls"))) if role is Role.ASSISTANT else ()
     names.update({call.id: call.name for call in calls})
-    call_id = str(told.get("tool_call_id") or "") if role is Role.TOOL else ""
+    call_id = str(line.get("tool_call_id") or "") if role is Role.TOOL else ""
     if not (text or images or calls or call_id):
         return None
-    name = str(told.get("tool_name") or told.get("name") or names.get(call_id, "")) if role is Role.TOOL else ""
+    name = str(line.get("tool_name") or line.get("name") or names.get(call_id, "")) if role is Role.TOOL else ""
     return ChatMessage(role, text, calls, storable(call_id), images, storable(name))
 
 
@@ -190,8 +190,8 @@ def _content(content: object) -> tuple[str, tuple[Image, ...]]:
     return storable("\n".join(texts)), tuple(Image(storable(url)) for url in urls if url.startswith(("http", "data:")))
 
 
-def _calls(told: object) -> Iterator[ToolCall]:
-    for call in told if isinstance(told, list) else ():
+def _calls(calls: object) -> Iterator[ToolCall]:
+    for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and function.get("name"):
             arguments = function.get("arguments")
@@ -223,10 +223,10 @@ def _from_key(text: str) -> Json:
     if word != "agent" or len(parts) < 4:
         return {}
     _, platform, kind, chat, *more = parts
-    told = {"platform": platform, "chat_type": kind, "chat_id": chat}
+    entry = {"platform": platform, "chat_type": kind, "chat_id": chat}
     if kind in ("dm", "private"):
-        return {**told, "thread_id": more[0] if more else ""}
-    return {**told, "thread_id": more[0] if len(more) > 1 else "", "user_id": more[-1] if more else ""}
+        return {**entry, "thread_id": more[0] if more else ""}
+    return {**entry, "thread_id": more[0] if len(more) > 1 else "", "user_id": more[-1] if more else ""}
 
 
 def time_of(given: object) -> float | None:

@@ -104,11 +104,11 @@ def _custom_providers(tree: Table) -> None:
     for item in given.items if isinstance(given, Items) else ():
         if not isinstance(item, Table):
             continue
-        told = {name: leaf.text for name, leaf in item.entries.items() if isinstance(leaf, Leaf) and leaf.text}
-        name = re.sub(r"[^a-z0-9_-]+", "-", (told.get("name") or "").casefold()).strip("-")
+        fields = {name: leaf.text for name, leaf in item.entries.items() if isinstance(leaf, Leaf) and leaf.text}
+        name = re.sub(r"[^a-z0-9_-]+", "-", (fields.get("name") or "").casefold()).strip("-")
         if name:
             known = ("base_url", "api_key", "api_key_env", "api_mode", "model")
-            section = Table({key: Leaf(told[key]) for key in known if key in told})
+            section = Table({key: Leaf(fields[key]) for key in known if key in fields})
             merge(tree, Table({"providers": Table({name: section})}))
 
 
@@ -158,21 +158,21 @@ def _pairings(source: SourceHome, home: FoundHome) -> None:
     waiting = 0
     for folder in (("pairing",), ("platforms", "pairing")):
         for name in source.names(*folder):
-            platform, _, what = name.removesuffix(".json").rpartition("-")
-            if not name.endswith(".json") or what not in ("approved", "pending") or not platform:
+            platform, _, kind = name.removesuffix(".json").rpartition("-")
+            if not name.endswith(".json") or kind not in ("approved", "pending") or not platform:
                 continue
             try:
-                told = source.json(*folder, name)
+                data = source.json(*folder, name)
             except UnreadableError as error:
                 home.leave_out("people", name, str(error))
                 continue
-            if not isinstance(told, dict):
+            if not isinstance(data, dict):
                 home.leave_out("people", name, "it holds no list of people")
-            elif what == "pending":
-                waiting += len(told)
+            elif kind == "pending":
+                waiting += len(data)
             else:
                 platform = PLATFORMS.get(platform, platform)
-                for user, about in list(told.items())[:MAX_PEOPLE]:
+                for user, about in list(data.items())[:MAX_PEOPLE]:
                     given: Json = about if isinstance(about, dict) else {}
                     person = storable(str(user)).strip()[:200]
                     if person:
@@ -236,14 +236,16 @@ def _of_database(connection: sqlite3.Connection, home: FoundHome) -> Iterator[Im
             home.leave_out("sessions", "a session", "it has no id")
             continue
         try:
-            told = list(rows(connection, "messages", _MESSAGE, f"WHERE session_id = ? {which} ORDER BY id", row["id"]))
+            messages = list(
+                rows(connection, "messages", _MESSAGE, f"WHERE session_id = ? {which} ORDER BY id", row["id"])
+            )
         except sqlite3.Error as error:
             home.leave_out("sessions", name, f"its messages cannot be read ({one_line(str(error), 100)})")
             continue
         entry = _entry(row)
         session = hermes_agent.build(
             name,
-            ((number, _decoded(line)) for number, line in enumerate(told, 1)),
+            ((number, _decoded(line)) for number, line in enumerate(messages, 1)),
             entry,
             platform=str(row.get("source") or ""),
             began=hermes_agent.time_of(row.get("started_at")) or 0.0,
@@ -299,11 +301,11 @@ def _jobs(source: SourceHome, home: FoundHome) -> None:
     if not source.is_file("cron", "jobs.json"):
         return
     try:
-        told = source.json("cron", "jobs.json")
+        data = source.json("cron", "jobs.json")
     except UnreadableError as error:
         home.leave_out("jobs", "cron/jobs.json", str(error))
         return
-    given = told.get("jobs") if isinstance(told, dict) else told
+    given = data.get("jobs") if isinstance(data, dict) else data
     for job in given[:MAX_JOBS] if isinstance(given, list) else ():
         if isinstance(job, dict):
             _job(job, home)
@@ -321,7 +323,7 @@ def _job(job: Json, home: FoundHome) -> None:
         home.leave_out("jobs", name, "it ran for the last time already")
         return
     notes: list[str] = []
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "schedule": schedule,
         "name": name,
         "prompt": storable(str(job.get("prompt") or "")),
@@ -329,20 +331,20 @@ def _job(job: Json, home: FoundHome) -> None:
     }
     for field in ("script", "model", "workdir"):
         if isinstance(job.get(field), str) and job[field]:
-            told[field] = storable(job[field])
-    if told.get("model") and job.get("provider"):
-        told["model"] = f"{storable(str(job['provider']))}/{told['model']}"
+            fields[field] = storable(job[field])
+    if fields.get("model") and job.get("provider"):
+        fields["model"] = f"{storable(str(job['provider']))}/{fields['model']}"
     skills = job.get("skills")
     if isinstance(skills, list) and skills:
-        told["skills"] = [storable(str(skill)) for skill in skills]
+        fields["skills"] = [storable(str(skill)) for skill in skills]
     if job.get("no_agent"):
-        told["no_agent"] = True
+        fields["no_agent"] = True
     repeat = job.get("repeat")
     if isinstance(repeat, dict) and isinstance(repeat.get("times"), int):
         done = repeat.get("completed")
-        told["repeat"] = max(1, repeat["times"] - (done if isinstance(done, int) else 0))
+        fields["repeat"] = max(1, repeat["times"] - (done if isinstance(done, int) else 0))
     is_paused = job.get("enabled") is False or job.get("state") == "paused"
-    home.jobs.append(FoundJob(str(job["id"]), name, told, is_paused, tuple(notes)))
+    home.jobs.append(FoundJob(str(job["id"]), name, fields, is_paused, tuple(notes)))
 
 
 def _schedule(given: object) -> str:
@@ -419,13 +421,13 @@ def _tasks(connection: sqlite3.Connection, board: str) -> Iterator[FoundTask]:
     needs: dict[str, list[str]] = {}
     for row in rows(connection, "task_links", ("parent_id", "child_id"), "LIMIT ?", MAX_TASKS):
         needs.setdefault(str(row.get("child_id")), []).append(str(row.get("parent_id")))
-    said: dict[str, list[FoundComment]] = {}
+    comments: dict[str, list[FoundComment]] = {}
     for row in rows(
         connection, "task_comments", ("task_id", "author", "body", "created_at"), "ORDER BY id LIMIT 100000"
     ):
         at = hermes_agent.time_of(row.get("created_at")) or 0.0
         comment = FoundComment(storable(str(row.get("author") or "")), storable(str(row.get("body") or "")), at)
-        said.setdefault(str(row.get("task_id")), []).append(comment)
+        comments.setdefault(str(row.get("task_id")), []).append(comment)
     for row in rows(connection, "tasks", _TASK, "ORDER BY created_at, id LIMIT ?", MAX_TASKS):
         task = str(row.get("id"))
         priority = row.get("priority")
@@ -440,7 +442,7 @@ def _tasks(connection: sqlite3.Connection, board: str) -> Iterator[FoundTask]:
             result=storable(str(row.get("result") or "")),
             created_at=hermes_agent.time_of(row.get("created_at")) or 0.0,
             done_at=hermes_agent.time_of(row.get("completed_at")),
-            comments=tuple(said.get(task, ())),
+            comments=tuple(comments.get(task, ())),
             needs=tuple(needs.get(task, ())),
         )
 

@@ -71,7 +71,7 @@ def read_home(source: SourceHome) -> FoundHome:
 
 
 def _config(source: SourceHome, home: FoundHome) -> Table:
-    name = next((one for one in CONFIGS if source.is_file(one)), "")
+    name = next((candidate for candidate in CONFIGS if source.is_file(candidate)), "")
     if not name:
         return Table()
     try:
@@ -263,11 +263,11 @@ def _people(source: SourceHome, home: FoundHome) -> None:
         if not name.endswith("-allowFrom.json"):
             continue
         try:
-            told = source.json("credentials", name)
+            data = source.json("credentials", name)
         except UnreadableError as error:
             home.leave_out("people", name, str(error))
             continue
-        given = told.get("allowFrom") if isinstance(told, dict) else told
+        given = data.get("allowFrom") if isinstance(data, dict) else data
         for entry in given if isinstance(given, list) else ():
             add(_channel_of(name.removesuffix("-allowFrom.json")), entry)
     if source.is_file(*STATE):
@@ -293,8 +293,8 @@ def _jobs(source: SourceHome, home: FoundHome) -> None:
     given: list[object] = []
     if source.is_file("cron", "jobs.json"):
         try:
-            told = source.json("cron", "jobs.json")
-            listed = told.get("jobs") if isinstance(told, dict) else told
+            data = source.json("cron", "jobs.json")
+            listed = data.get("jobs") if isinstance(data, dict) else data
             given += listed if isinstance(listed, list) else []
         except UnreadableError as error:
             home.leave_out("jobs", "cron/jobs.json", str(error))
@@ -308,9 +308,9 @@ def _jobs(source: SourceHome, home: FoundHome) -> None:
                         given.append({**names, **job})
         except UnreadableError as error:
             home.leave_out("jobs", "/".join(STATE), str(error))
-    for one in given[:MAX_JOBS]:
-        if isinstance(one, dict):
-            _job(one, home)
+    for entry in given[:MAX_JOBS]:
+        if isinstance(entry, dict):
+            _job(entry, home)
         else:
             home.leave_out("jobs", "an entry", "it is not a job")
 
@@ -324,12 +324,12 @@ def _job(job: Json, home: FoundHome) -> None:
     if not job.get("id") or not when or not isinstance(prompt, str) or not prompt:
         home.leave_out("jobs", name or "a job", "its schedule or what it does is not known here")
         return
-    told: dict[str, object] = {"schedule": when, "name": name, "prompt": storable(prompt), "deliver": _deliver(job)}
+    fields: dict[str, object] = {"schedule": when, "name": name, "prompt": storable(prompt), "deliver": _deliver(job)}
     if zone:
-        told["timezone"] = zone
+        fields["timezone"] = zone
     if isinstance(about.get("model"), str) and about["model"]:
-        told["model"] = storable(about["model"])
-    home.jobs.append(FoundJob(str(job["id"]), name, told, job.get("enabled") is False))
+        fields["model"] = storable(about["model"])
+    home.jobs.append(FoundJob(str(job["id"]), name, fields, job.get("enabled") is False))
 
 
 def _schedule(given: Json) -> tuple[str, str]:

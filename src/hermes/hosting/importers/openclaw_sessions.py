@@ -67,11 +67,11 @@ def _of_files(source: SourceHome, agent: str, home: FoundHome) -> Iterator[Impor
     index: dict[str, tuple[str, Json]] = {}
     if source.is_file(*folder, "sessions.json"):
         try:
-            told = source.json(*folder, "sessions.json", most=50_000_000)
+            stored = source.json(*folder, "sessions.json", most=50_000_000)
         except UnreadableError as error:
             home.leave_out("sessions", f"{agent}/sessions.json", str(error))
-            told = {}
-        for key, entry in told.items() if isinstance(told, dict) else ():
+            stored = {}
+        for key, entry in stored.items() if isinstance(stored, dict) else ():
             if isinstance(entry, dict) and entry.get("sessionId"):
                 index[str(entry["sessionId"])] = str(key), entry
     for name in source.names(*folder):
@@ -96,12 +96,12 @@ def _parsed(lines: Iterable[bytes | str], note: Callable[[str], object]) -> Iter
         if not line.strip():
             continue
         try:
-            told = json.loads(line)
+            data = json.loads(line)
         except (ValueError, RecursionError):
             note(f"line {number}: not JSON; left out.")
             continue
-        if isinstance(told, dict):
-            yield number, told
+        if isinstance(data, dict):
+            yield number, data
 
 
 # The database
@@ -142,9 +142,9 @@ def _events(connection: sqlite3.Connection, session_id: str, note: Callable[[str
         if text is None:
             packed += 1
             continue
-        told = _json(text)
-        if told:
-            yield told
+        data = _json(text)
+        if data:
+            yield data
     if packed:
         note(f"{packed} lines are compressed in a way that this Python cannot read (3.14 can); left out.")
 
@@ -164,10 +164,10 @@ def _unpacked(raw: object) -> str | None:
 
 def _json(text: object) -> dict[str, Any]:
     try:
-        told = json.loads(str(text))
+        data = json.loads(str(text))
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 # One session

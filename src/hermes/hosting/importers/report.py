@@ -49,8 +49,8 @@ class ImportReport:
         self.notes.append(LeftOut(part, one_line(name, MAX_NAME_CHARS), one_line(reason, MAX_REASON_CHARS)))
 
     def leave_out(self, left: Iterable[LeftOut]) -> None:
-        for one in left:
-            self.add(one.part, Fate.LEFT_OUT, one.name, one.reason)
+        for item in left:
+            self.add(item.part, Fate.LEFT_OUT, item.name, item.reason)
 
     @property
     def changes(self) -> int:
@@ -67,7 +67,7 @@ class ImportReport:
             "lines": self.lines,
             "parts": {part: {fate.value: counted[fate] for fate in Fate} for part, counted in self.counts.items()},
             "notes": [
-                {"part": one.part, "name": one.name, "reason": one.reason} for one in self._ordered()[:MAX_NOTES]
+                {"part": note.part, "name": note.name, "reason": note.reason} for note in self._ordered()[:MAX_NOTES]
             ],
             "more_notes": max(0, len(self.notes) - MAX_NOTES),
         }
@@ -77,4 +77,4 @@ class ImportReport:
         order = {
             part: place for place, part in enumerate((*(part for part in PARTS if part != "sessions"), "sessions"))
         }
-        return sorted(self.notes, key=lambda one: order[one.part])
+        return sorted(self.notes, key=lambda note: order[note.part])

@@ -177,7 +177,7 @@ def table_columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     row = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
     if row is None or not str(row[0]).lstrip().upper().startswith(("CREATE TABLE", "CREATE TEMP")):
         return frozenset()
-    return frozenset(str(one[1]) for one in connection.execute(f'PRAGMA table_info("{table}")'))
+    return frozenset(str(column[1]) for column in connection.execute(f'PRAGMA table_info("{table}")'))
 
 
 def rows(

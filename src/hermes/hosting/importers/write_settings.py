@@ -40,7 +40,7 @@ def import_settings(found: FoundHome, loaded: Loaded, report: ImportReport, *, i
     _leave_unknown("settings", unknown, report)
     wanted: dict[str, str] = {}
     keys: dict[str, Key] = {}
-    for entry in sorted(entries, key=lambda one: one.is_alias):
+    for entry in sorted(entries, key=lambda item: item.is_alias):
         name = str(entry.key)
         if name in wanted or not _is_new(entry.key, entry.raw, loaded, report):
             continue

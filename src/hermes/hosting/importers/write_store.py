@@ -130,7 +130,7 @@ async def import_jobs(
             report.note("jobs", job.name, note)
         try:
             if jobs is None:
-                parse(str(job.told["schedule"]), now=now, zone=zone_of(timezone))
+                parse(str(job.fields["schedule"]), now=now, zone=zone_of(timezone))
             else:
                 await _make_job(job, name, jobs, maker, report)
         except ScheduleError as error:
@@ -143,16 +143,16 @@ async def import_jobs(
 
 async def _make_job(job: FoundJob, name: str, jobs: Jobs, maker: Maker, report: ImportReport) -> None:
     """Make one job. A skill, a model, a folder or a target that is not to be had here is left away with a note."""
-    told = dict(job.told)
-    for part, reason in (await jobs.refused(told, maker)).items():
+    fields = dict(job.fields)
+    for part, reason in (await jobs.refused(fields, maker)).items():
         if part not in ("model", "skills", "workdir", "deliver"):
             continue  # without it there is no job: create says why
-        given = one_line(str(told.pop(part)), 60)
+        given = one_line(str(fields.pop(part)), 60)
         if part == "deliver":
-            told[part] = "local"
+            fields[part] = "local"
         then = "its answers are kept in cron/output" if part == "deliver" else "the job runs without"
         report.note("jobs", job.name, f"{part} {given} is not usable here ({reason.rstrip('.')}): {then}")
-    await jobs.create(told, maker, job_id=name)
+    await jobs.create(fields, maker, job_id=name)
     if job.is_paused:
         await jobs.pause(name, maker)
 
@@ -201,7 +201,7 @@ def _task(task: FoundTask, key: str) -> ImportedTask:
         PersonRole.USER.value,
         dedupe_key=key,
     )
-    comments = [(one_line(one.author, 60), one.body[:MAX_BODY], one.at) for one in task.comments]
+    comments = [(one_line(comment.author, 60), comment.body[:MAX_BODY], comment.at) for comment in task.comments]
     return ImportedTask(new, task.result[:MAX_BODY], was, task.created_at, task.done_at, comments)
 
 

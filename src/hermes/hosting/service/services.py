@@ -56,8 +56,8 @@ def call(command: Sequence[str], seconds: float = CALL_SECONDS) -> ProgramAnswer
     except (subprocess.TimeoutExpired, OSError) as error:
         words = "no answer in time" if isinstance(error, subprocess.TimeoutExpired) else str(error.strerror)
         return ProgramAnswer(1, complaint=f"{command[0]}: {words}")
-    told = done.stderr.decode("utf-8", "replace").strip().splitlines() if done.returncode else []
-    complaint = told[0].rstrip(".") if told else ""  # the next lines say where to look
+    complaints = done.stderr.decode("utf-8", "replace").strip().splitlines() if done.returncode else []
+    complaint = complaints[0].rstrip(".") if complaints else ""  # the next lines say where to look
     return ProgramAnswer(done.returncode, done.stdout.decode("utf-8", "replace").strip(), complaint)
 
 

@@ -51,9 +51,9 @@ def probe(staged: StagedVersion, backup: Path, folder: Path) -> None:
         _write_settings(home, url, port)
         with _running(staged, folder, {**environ, "API_SERVER_KEY": key}) as worker:
             _wait_for_health(worker, port, folder)
-            said = _ask(port, key)
-    if answer not in said:
-        raise UpdateFailedError(f"The new version answered a test question wrongly: {said[:200]}")
+            reply = _ask(port, key)
+    if answer not in reply:
+        raise UpdateFailedError(f"The new version answered a test question wrongly: {reply[:200]}")
 
 
 def rehearse(staged: StagedVersion, home: Path, environ: Mapping[str, str]) -> None:

@@ -64,8 +64,8 @@ def update(options: UpdateOptions, version: NewVersion) -> str:
             return outcome.text
         options.say(outcome.text)
         options.say(f"The new version does not run here: switching back to {before.name}")
-        said = _go_back(options)
-        raise UpdateFailedError(f"{version.name} did not start, so the old version was put back.\n{said}")
+        result = _go_back(options)
+        raise UpdateFailedError(f"{version.name} did not start, so the old version was put back.\n{result}")
 
 
 def rollback(options: UpdateOptions) -> str:

@@ -70,9 +70,9 @@ class DiscordAdapter:
 
     async def run(self, emit: Emit) -> None:
         """Receive until cancelled or broken. A connection Discord asks us to leave is resumed here, at once."""
-        who = await self._who()
-        self._identity = str(who["id"])
-        name = name_of(who)
+        user = await self._who()
+        self._identity = str(user["id"])
+        name = name_of(user)
         ours, news = of_identity(self._stored, self._identity)
         places = Places.of(ours)
         if not places.since:
@@ -132,10 +132,10 @@ class DiscordAdapter:
         return self._now() + self._api.client.ahead
 
     async def _who(self) -> Json:
-        who = await self._api.get("say who we are", "/users/@me")
-        if not isinstance(who, dict) or not is_snowflake(who.get("id")):
+        user = await self._api.get("say who we are", "/users/@me")
+        if not isinstance(user, dict) or not is_snowflake(user.get("id")):
             raise UnreachableError("Discord does not say who we are. Check DISCORD_BASE_URL.")
-        return who
+        return user
 
     # Sending
 
@@ -171,10 +171,10 @@ class DiscordAdapter:
             await self._api.call("take the commands", "PUT", path, wanted, application_id=self._application)
 
     async def _about_us(self) -> Json:
-        told = await self._api.get("say what we are", "/applications/@me")
-        if not isinstance(told, dict) or not is_snowflake(told.get("id")):
+        application = await self._api.get("say what we are", "/applications/@me")
+        if not isinstance(application, dict) or not is_snowflake(application.get("id")):
             raise UnreachableError("Discord does not say which application this is.")
-        return told
+        return application
 
     async def find_chats(self, name: str) -> Sequence[str]:
         """The channels of this name in the bot's servers. Threads are not looked for."""
@@ -187,9 +187,9 @@ class DiscordAdapter:
 
     async def describe(self) -> str:
         """The token is tried, and whether messages may be read; a bot in no server is told with its invitation."""
-        who, application = await self._who(), await self._about_us()
+        user, application = await self._who(), await self._about_us()
         wire.check_intents(application)
-        name = f"@{who.get('username') or who['id']}"
+        name = f"@{user.get('username') or user['id']}"
         servers = await self._api.get("list our servers", "/users/@me/guilds", query={"limit": "1"})
         if servers:
             return name

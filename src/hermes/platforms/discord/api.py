@@ -46,8 +46,8 @@ class BorrowingClient(HTTPClient):
             self._try_clear_expired_ratelimits()
         return self._buckets[key]
 
-    def _dated(self, told: str | None) -> None:
-        self.ahead = clock_ahead(told, time.time())
+    def _dated(self, date: str | None) -> None:
+        self.ahead = clock_ahead(date, time.time())
 
     async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
         session: aiohttp.ClientSession = self._HTTPClient__session
@@ -154,10 +154,10 @@ class Api:
             raise UnreachableError(f"Discord did not hand out {name} ({describe_failure(error)})") from None
 
     async def _refreshed(self, address: str, name: str) -> str:
-        told = await self.call(
+        answer = await self.call(
             f"renew the address of {name}", "POST", "/attachments/refresh-urls", {"attachment_urls": [address]}
         )
-        match told:
+        match answer:
             case {"refreshed_urls": [{"refreshed": str(fresh)}, *_]}:
                 return fresh
             case _:
@@ -177,9 +177,9 @@ class _StaleError(RejectedError):
 def _refusal(what: str, error: HTTPException) -> PlatformError:
     """The SDK tells of a page that is not JSON by its whole text; only what Discord itself says is shown."""
     headers = getattr(error.response, "headers", None) or {}
-    told = error.code or error.status == HTTPStatus.UNAUTHORIZED
+    is_certain = error.code or error.status == HTTPStatus.UNAUTHORIZED
     return wire.refusal(
-        what, error.status, error.code, error.text[:300] if told else "", _seconds(headers.get("Retry-After"))
+        what, error.status, error.code, error.text[:300] if is_certain else "", _seconds(headers.get("Retry-After"))
     )
 
 

@@ -104,8 +104,8 @@ class Places:
         if session == self.session:
             return {}
         self.session = session
-        told = {"id": session.id, "seq": session.seq, "url": session.url} if session is not None else {}
-        return {_SESSION: orjson.dumps(told).decode()}
+        entry = {"id": session.id, "seq": session.seq, "url": session.url} if session is not None else {}
+        return {_SESSION: orjson.dumps(entry).decode()}
 
     def begin_session(self, now: float) -> dict[str, str]:
         """Count a session that is about to begin, or raise: too many would cost the token."""
@@ -140,8 +140,8 @@ def _ids(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str) and is_snowflake(each)] if isinstance(value, list) else []
 
 
-def _session(told: object) -> Session | None:
-    match told:
+def _session(entry: object) -> Session | None:
+    match entry:
         case {"id": str(id_), "seq": int(seq), "url": str(url)} if id_:
             return Session(id_, seq, url)
         case _:

@@ -221,14 +221,14 @@ def _forwarded(raw: Json) -> Json:
 
 
 def _quote(raw: Json, me: Me) -> Quote | None:
-    meant = raw.get("referenced_message")
-    if raw.get("type") != _REPLY or not isinstance(meant, dict):
+    referenced = raw.get("referenced_message")
+    if raw.get("type") != _REPLY or not isinstance(referenced, dict):
         return None
-    author = meant["author"]
+    author = referenced["author"]
     return Quote(
-        readable(text_of(meant.get("content") or ""), _names(meant), me),
+        readable(text_of(referenced.get("content") or ""), _names(referenced), me),
         name_of(author),
-        snowflake(meant["id"]),
+        snowflake(referenced["id"]),
         author.get("id") == me.user,
     )
 
@@ -273,8 +273,8 @@ def _inside(value: object, key: str) -> object:
 
 
 def _text_field(value: object, key: str) -> str:
-    told = _inside(value, key)
-    return told if isinstance(told, str) else ""
+    text = _inside(value, key)
+    return text if isinstance(text, str) else ""
 
 
 def _attachment(file: Json) -> Attachment:

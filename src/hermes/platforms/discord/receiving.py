@@ -206,8 +206,8 @@ def _ack(data: object) -> list[Ack]:
     if not isinstance(data, dict) or not is_snowflake(data.get("id")) or not isinstance(data.get("token"), str):
         return []
     match data.get("type"), data.get("data"):
-        case 2, dict(told) if isinstance(told.get("name"), str):
-            return [Ack(data["id"], data["token"], typed(told))]
+        case 2, dict(command) if isinstance(command.get("name"), str):
+            return [Ack(data["id"], data["token"], typed(command))]
         case 3, _:
             return [Ack(data["id"], data["token"])]
         case _:

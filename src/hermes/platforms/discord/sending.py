@@ -183,11 +183,11 @@ async def _voice(message: OutboundMessage, upload: OpenFile, attachments: tuple[
 
 
 def _attached(files: list[File], voice: Voice | None) -> Json:
-    told: list[Json] = [{"id": number, "filename": file.filename} for number, file in enumerate(files)]
+    entries: list[Json] = [{"id": number, "filename": file.filename} for number, file in enumerate(files)]
     if voice is None:
-        return {"attachments": told}
-    told[0] |= {"duration_secs": round(voice.seconds, 2), "waveform": voice.waveform}
-    return {"attachments": told, "flags": wire.VOICE_MESSAGE}
+        return {"attachments": entries}
+    entries[0] |= {"duration_secs": round(voice.seconds, 2), "waveform": voice.waveform}
+    return {"attachments": entries, "flags": wire.VOICE_MESSAGE}
 
 
 def _receipt(answer: object) -> Receipt:

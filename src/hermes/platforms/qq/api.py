@@ -62,10 +62,10 @@ class Api:
             async with self._http.post(
                 self._config.token_url, data=orjson.dumps(wanted), headers=_JSON, timeout=within(CALL_SECONDS)
             ) as response:
-                status, said = response.status, await response.read()
+                status, raw = response.status, await response.read()
         except BROKEN as error:
             raise UnreachableError(f"QQ gave out no access token ({describe_failure(error)})") from None
-        answer = _object(said)
+        answer = _object(raw)
         if answer is None:
             raise UnreachableError(f"What answered at QQ_TOKEN_URL is not QQ ({status}). Check it and the proxy.")
         token = answer.get("access_token")
@@ -115,17 +115,17 @@ class Api:
                 timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
-                status, said, told = response.status, await response.read(), response.headers
+                status, raw, response_headers = response.status, await response.read(), response.headers
         except (*BROKEN, ValueError) as error:
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
             raise kind(f"QQ did not answer {what} ({describe_failure(error)})") from None
-        return self._answer(what, shows, status, said, told)
+        return self._answer(what, shows, status, raw, response_headers)
 
-    def _answer(self, what: str, shows: bool, status: int, said: bytes, headers: Mapping[str, str]) -> Json:
-        answer = _object(said) if said.strip() else {}
+    def _answer(self, what: str, shows: bool, status: int, raw: bytes, headers: Mapping[str, str]) -> Json:
+        answer = _object(raw) if raw.strip() else {}
         if answer is None:
             reason = f"What answered {what} is not QQ ({status}). Check QQ_BASE_URL and the proxy."
-            is_page = status < HTTPStatus.INTERNAL_SERVER_ERROR and said.lstrip()[:1] == b"<"
+            is_page = status < HTTPStatus.INTERNAL_SERVER_ERROR and raw.lstrip()[:1] == b"<"
             raise UnreachableError(reason) if not shows or is_page else OutcomeUnknownError(reason)
         if status < HTTPStatus.MULTIPLE_CHOICES:  # 201 and 202: accepted, and looked at by people first
             return answer
@@ -187,9 +187,9 @@ def _payload(data: bytes) -> bytes | io.BytesIO:
     return io.BytesIO(data) if len(data) > _LARGE_BYTES else data
 
 
-def _object(said: bytes) -> Json | None:
+def _object(raw: bytes) -> Json | None:
     try:
-        answer: Any = orjson.loads(said)
+        answer: Any = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return None
     return answer if isinstance(answer, dict) else None

@@ -63,8 +63,8 @@ class Connection:
                 while True:
                     frame = wire.decode(_data(await self._ws.receive()))
                     if isinstance(frame, dict) and frame.get("op") == session.HELLO:
-                        told = frame.get("d")
-                        milliseconds: Any = told.get("heartbeat_interval") if isinstance(told, dict) else None
+                        data = frame.get("d")
+                        milliseconds: Any = data.get("heartbeat_interval") if isinstance(data, dict) else None
                         is_told = isinstance(milliseconds, int | float) and milliseconds > 0
                         seconds = milliseconds / 1000 if is_told else 45.0
                         return min(max(seconds, MIN_HEARTBEAT_SECONDS), MAX_HEARTBEAT_SECONDS) * HEARTBEAT_SHARE
@@ -158,8 +158,8 @@ class Connection:
         """A session may be dead without a word: then nothing ever follows. Ends once something has."""
         await asyncio.sleep(session.ANSWER_SECONDS)
         if not self.was_answered:
-            what = "Resume" if self.was_resume else "Identify"
-            raise EndedError(0, f"QQ did not answer {what} within {session.ANSWER_SECONDS:.0f} s")
+            request = "Resume" if self.was_resume else "Identify"
+            raise EndedError(0, f"QQ did not answer {request} within {session.ANSWER_SECONDS:.0f} s")
 
     async def _heartbeat(self) -> None:
         await self._send({"op": session.HEARTBEAT, "d": self.seq or None})

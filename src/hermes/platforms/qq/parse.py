@@ -70,7 +70,7 @@ class Me:
     """Whose events these are. ``said`` gives the text of a message of ours by its index, or None."""
 
     account: str = "main"
-    said: Callable[[str], str | None] = lambda _: None
+    sent_text: Callable[[str], str | None] = lambda _: None
 
 
 # By event: the scene, the field with the chat's id ("": the sender's own), the author's field with the sender's id,
@@ -206,7 +206,7 @@ def _quote(data: Json, me: Me) -> Quote | None:
     if data.get("message_type") == _QUOTES and isinstance(elements, list) and elements:
         index, text = _text(elements[0], "msg_idx"), _text(elements[0], "content").strip()
     index = index or _named(data, "ref_msg_idx")
-    ours = me.said(index) if index else None
+    ours = me.sent_text(index) if index else None
     if not text and ours is None:
         return None
     return Quote(text=text or ours or "", message_id=index, from_us=ours is not None)
@@ -285,8 +285,8 @@ def _time(value: object, now: datetime) -> datetime:
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) > len("20261231"):
             value = int(value)
         if isinstance(value, str):
-            told = datetime.fromisoformat(value)
-            return (told if told.tzinfo else told.replace(tzinfo=_CHINA)).astimezone(UTC)
+            moment = datetime.fromisoformat(value)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=_CHINA)).astimezone(UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):

@@ -169,17 +169,17 @@ class TokenRefusedError(CredentialsError):
 def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> PlatformError:
     """Map QQ's refusal to our error."""
     code = _code(body)
-    said = str(body.get("message") or body.get("msg") or _phrase(status))
+    message = str(body.get("message") or body.get("msg") or _phrase(status))
     trace = headers.get("X-Tps-trace-Id") or str(body.get("trace_id") or "")
-    reason = f"QQ refused {what}: {said} (code {code or status}{f', trace {trace}' if trace else ''})"
+    reason = f"QQ refused {what}: {message} (code {code or status}{f', trace {trace}' if trace else ''})"
     if code in TICKET_IS_SPENT:
         return TicketSpentError(reason)
     if code == 40034102:
         return WindowClosedError(reason)
     if code in _RATE or status == HTTPStatus.TOO_MANY_REQUESTS:
-        told = headers.get("Retry-After", "")
-        is_number = told.isascii() and told.isdigit()
-        return TooOftenError(reason, min(float(told), MAX_WAIT_SECONDS) if is_number else WAIT_SECONDS, code)
+        retry_after = headers.get("Retry-After", "")
+        is_number = retry_after.isascii() and retry_after.isdigit()
+        return TooOftenError(reason, min(float(retry_after), MAX_WAIT_SECONDS) if is_number else WAIT_SECONDS, code)
     if code in CHECK_FAILED:
         return RefusedError(reason, code)
     if code in _BANNED:
@@ -224,8 +224,8 @@ def is_window(code: int) -> bool:
 
 def token_refusal(body: Json) -> PlatformError:
     """Map a refused token request to our error."""
-    code, said = _code(body), str(body.get("message") or "no reason given")
-    reason = f"QQ gives out no access token: {said} (code {code})"
+    code, message = _code(body), str(body.get("message") or "no reason given")
+    reason = f"QQ gives out no access token: {message} (code {code})"
     match code:
         case 100001:
             return RateLimitedError(reason, WAIT_SECONDS, in_all=True)

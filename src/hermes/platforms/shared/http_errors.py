@@ -61,10 +61,10 @@ def within(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
-def clock_ahead(told: str | None, now: float) -> float:
+def clock_ahead(date: str | None, now: float) -> float:
     """Return how many seconds the platform's clock (``Date`` header) is ahead of ours: it names messages by it."""
     try:
-        ahead = parsedate_to_datetime(told or "").timestamp() - now
+        ahead = parsedate_to_datetime(date or "").timestamp() - now
     except (ValueError, OverflowError):
         return 0.0
     return ahead if abs(ahead) > CLOCK_GRAIN_SECONDS else 0.0

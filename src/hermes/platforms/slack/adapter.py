@@ -67,12 +67,12 @@ class SlackAdapter:
 
     async def run(self, emit: Emit) -> None:
         """Receive until cancelled or until the connection ends; connecting again is the supervisor's work, not ours."""
-        who = await self._api.ask("auth.test")
-        team, user = who.get("team_id"), who.get("user_id")
+        identity = await self._api.ask("auth.test")
+        team, user = identity.get("team_id"), identity.get("user_id")
         if not isinstance(team, str) or not isinstance(user, str) or not team or not user:
             raise UnreachableError("Slack does not say who we are.")
         self._identity = f"{team}/{user}"
-        name = str(who.get("user") or "")
+        name = str(identity.get("user") or "")
         ours, news = of_identity(self._stored, self._identity)
         places = Places.of(ours)
         me = Me(self._config.account, team, user, name, places.takes_part)
@@ -224,9 +224,9 @@ class SlackAdapter:
 
     async def describe(self) -> str:
         """Both tokens are tried: one says who we are, the other opens the socket."""
-        who = await self._api.ask("auth.test")
+        identity = await self._api.ask("auth.test")
         await self._api.open_socket()
-        return f"@{who.get('user') or who.get('user_id') or 'hermes'}"
+        return f"@{identity.get('user') or identity.get('user_id') or 'hermes'}"
 
 
 def _where(chat: str, thread: str) -> str:

@@ -135,5 +135,5 @@ def _refusal(method: str, error: SlackApiError) -> PlatformError:
     headers: Mapping[str, str] = getattr(response, "headers", None) or {}
     # An answer that is not JSON comes as aiohttp's own response, which calls its status otherwise.
     status: int = getattr(response, "status_code", 0) or getattr(response, "status", 0)
-    told = data if isinstance(data, dict) else {}
-    return wire.refusal(method, str(told.get("error") or ""), status, headers, str(told.get("needed") or ""))
+    body = data if isinstance(data, dict) else {}
+    return wire.refusal(method, str(body.get("error") or ""), status, headers, str(body.get("needed") or ""))

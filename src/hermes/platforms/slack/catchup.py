@@ -81,8 +81,10 @@ class CatchUp(history.CatchUp):
         async def fetch(cursor: str) -> tuple[list[Json], str]:
             more = {"cursor": cursor} if cursor else {}
             answer = await self._api.ask(method, {**form, **more, "limit": str(PAGE)})
-            told = answer.get("response_metadata")
-            return objects(answer.get(what)), str(told.get("next_cursor") or "") if isinstance(told, dict) else ""
+            metadata = answer.get("response_metadata")
+            return objects(answer.get(what)), str(metadata.get("next_cursor") or "") if isinstance(
+                metadata, dict
+            ) else ""
 
         return await read_pages(fetch, MAX_PAGES, {"platform": "slack", "chat": form.get("channel", "")})
 

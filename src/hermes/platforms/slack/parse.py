@@ -206,8 +206,8 @@ def _angled(mark: str, what: str, label: str, me: Me) -> str:
 
 def _shared(raw: Json, me: Me) -> Quote | None:
     """A message that somebody handed on: it stands beside their own words."""
-    beside = raw.get("attachments")
-    for each in beside if isinstance(beside, list) else ():
+    attachments = raw.get("attachments")
+    for each in attachments if isinstance(attachments, list) else ():
         is_message = isinstance(each, dict) and bool(each.get("is_share") or each.get("is_msg_unfurl"))
         if is_message and isinstance(each.get("text"), str) and each["text"].strip():
             author = str(each.get("author_name") or "")

@@ -123,14 +123,14 @@ def _time(value: object, now: datetime) -> datetime:
         return now
 
 
-def _name(who: Json) -> str:
-    full = f"{who.get('first_name') or ''} {who.get('last_name') or ''}".strip()
-    return str(full or who.get("title") or who.get("username") or "")
+def _name(user: Json) -> str:
+    full = f"{user.get('first_name') or ''} {user.get('last_name') or ''}".strip()
+    return str(full or user.get("title") or user.get("username") or "")
 
 
-def _language(who: Json) -> str:
+def _language(user: Json) -> str:
     """The language of their Telegram, where it says so."""
-    return storable(str(who.get("language_code") or "")[:20])
+    return storable(str(user.get("language_code") or "")[:20])
 
 
 def _text(message: Json) -> str:

@@ -188,22 +188,22 @@ class RefusedError(RejectedError):
 
 def mend(call: Call, refusal: RefusedError) -> tuple[Call, str] | None:
     """A changed call that Telegram may take, with what to tell about it; None when the refusal stands."""
-    said, params = refusal.description, call.params
+    description, params = refusal.description, call.params
     if (moved := refusal.parameters.get("migrate_to_chat_id")) and params["chat_id"] != moved:
         return replace(call, params={**params, "chat_id": moved}), f"the chat is now {moved}"
-    if "can't parse entities" in said and "media" in params:
+    if "can't parse entities" in description and "media" in params:
         first, *others = params["media"]
         bare = {key: value for key, value in first.items() if key != "parse_mode"}
         return replace(call, params={**params, "media": [{**bare, "caption": call.plain}, *others]}), UNFORMATTED
-    if "can't parse entities" in said and "parse_mode" in params:
+    if "can't parse entities" in description and "parse_mode" in params:
         name = "text" if "text" in params else "caption"
         bare = {key: value for key, value in params.items() if key != "parse_mode"}
         return replace(call, params={**bare, name: call.plain}), UNFORMATTED
-    if "thread not found" in said and "message_thread_id" in params:
+    if "thread not found" in description and "message_thread_id" in params:
         return _without(call, "message_thread_id"), "the topic is gone; sent to the chat"
-    if "replied not found" in said and "reply_parameters" in params:
+    if "replied not found" in description and "reply_parameters" in params:
         return _without(call, "reply_parameters"), "the message it answers is gone"
-    if call.uploads and any(word in said for word in media.NOT_AS_THIS_KIND):
+    if call.uploads and any(word in description for word in media.NOT_AS_THIS_KIND):
         return _as_documents(call)
     return None
 
@@ -226,8 +226,8 @@ def _without(call: Call, name: str) -> Call:
 def refusal(method: str, body: Json) -> PlatformError:
     """Map Telegram's refusal to our error."""
     description = str(body.get("description") or "no reason given")
-    code, told = body.get("error_code"), body.get("parameters")
-    parameters: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    code, details = body.get("error_code"), body.get("parameters")
+    parameters: Mapping[str, Any] = details if isinstance(details, dict) else {}
     reason = f"Telegram refused {method}: {description}"
     match code:
         case 404 if "method not found" in description.lower():  # an older server of somebody's own
@@ -313,20 +313,20 @@ class Bot:
                 timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
-                said = await response.read()
+                raw = await response.read()
                 # A web page in Telegram's place (captive portal, proxy, wrong address) took nothing. Telegram's own
                 # pages come with 413 or 5xx: then the outcome is unknown.
                 is_foreign = response.status < HTTPStatus.BAD_REQUEST or response.status in _NOT_TELEGRAM
-                is_page = is_foreign and said.lstrip()[:1] == b"<"
+                is_page = is_foreign and raw.lstrip()[:1] == b"<"
         except (*BROKEN, ValueError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
             raise _silence(method, error, _unanswered(method, error)) from None
         try:
-            answer = decode(said)
+            answer = decode(raw)
         except (ValueError, RecursionError):
             reason = f"What answered {method} is not a Bot API server. Check TELEGRAM_BASE_URL and the proxy."
             if method in _REPEATABLE:
-                raise GarbledError(reason, said) from None
+                raise GarbledError(reason, raw) from None
             raise UnreachableError(reason) if is_page else OutcomeUnknownError(reason) from None
         if isinstance(answer, dict) and answer.get("ok") is True and "result" in answer:
             return answer["result"]

@@ -85,9 +85,9 @@ class Client:
         raise wire.refusal("getupdates", answer)
 
     async def _post(self, path: str, body: Json, seconds: float) -> Json:
-        said = await self._read(path, body, seconds)
+        raw = await self._read(path, body, seconds)
         try:
-            answer = _answer(said)
+            answer = _answer(raw)
         except (ValueError, RecursionError):
             raise OutcomeUnknownError(
                 f"What answered {path} is not Weixin. Check WEIXIN_BASE_URL and the proxy."
@@ -109,13 +109,13 @@ class Client:
                 timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
-                said = await response.read()
+                raw = await response.read()
                 status = response.status
         except _BROKEN as error:
             raise _silence(path, error) from None
         if status >= 400 or 300 <= status < 400:
             raise OutcomeUnknownError(f"Weixin answered {path} with HTTP {status}.")
-        return said
+        return raw
 
     # Files
 
@@ -145,11 +145,13 @@ class Client:
             ) as response:
                 await response.read()
                 status, found = response.status, response.headers.get("x-encrypted-param", "")
-                said = response.headers.get("x-error-message", "")
+                error_message = response.headers.get("x-error-message", "")
         except _BROKEN as error:
             raise UnreachableError(f"{package.name} could not be uploaded ({describe_failure(error)}).") from None
         if 400 <= status < 500:
-            raise SpoiledUploadError(f"Weixin did not take {package.name} ({status} {said}).".replace(" )", ")"))
+            raise SpoiledUploadError(
+                f"Weixin did not take {package.name} ({status} {error_message}).".replace(" )", ")")
+            )
         if status != 200 or not found:
             raise UnreachableError(f"{package.name} was uploaded, and Weixin does not say where it lies ({status}).")
         return found

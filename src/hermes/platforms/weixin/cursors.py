@@ -56,7 +56,7 @@ class Memory:
         self.cursor = cursor.get(CURSOR, "")
         self._chats: dict[str, Chat] = {}
         self._last: dict[str, tuple[_Last, ...]] = {}
-        self._said = BoundedDict[str, Remembered](MAX_MESSAGES)
+        self._messages = BoundedDict[str, Remembered](MAX_MESSAGES)
         slot = cursor.get(NEXT_SLOT, "")
         self._slot = int(slot) % STORED_MESSAGES if slot.isascii() and slot.isdigit() and len(slot) < 6 else 0
         self._news: dict[str, str] = {}
@@ -70,7 +70,7 @@ class Memory:
             if name.startswith(_CHAT):
                 self._chats[name.removeprefix(_CHAT)] = Chat(str(parts[0]), float(parts[1]))
             elif name.startswith(_SAID):
-                self._said[str(parts[0])] = Remembered(str(parts[1]), bool(parts[2]))
+                self._messages[str(parts[0])] = Remembered(str(parts[1]), bool(parts[2]))
             elif name.startswith(_LAST):
                 kept = [parts] if isinstance(parts[0], str) else parts  # older ones hold a single text
                 texts = tuple(_Last(str(digest), str(number), int(at)) for digest, number, at in kept)
@@ -107,12 +107,12 @@ class Memory:
     # What was said
 
     def recall(self, number: str) -> Remembered | None:
-        return self._said.get(number)
+        return self._messages.get(number)
 
     def remember(self, number: str, text: str, *, from_us: bool) -> None:
         if not number:
             return
-        self._said[number] = Remembered(text, from_us)
+        self._messages[number] = Remembered(text, from_us)
         self._news[f"{_SAID}{self._slot}"] = _packed(number, text[:STORED_TEXT_CHARS], from_us)
         self._slot = (self._slot + 1) % STORED_MESSAGES
         self._news[NEXT_SLOT] = str(self._slot)

@@ -97,8 +97,8 @@ def attachment(item: Json) -> Attachment | None:
         raise ValueError(f"{field} does not say where the file is")
     mime, name = _VOICE_MIMES.get(content.get("encode_type") or 0, (mime, "")) if field == "voice_item" else (mime, "")
     name = name or str(content.get("file_name") or _NAMES[kind])
-    told = str(content.get("len") or "")
-    size = int(told) if told.isascii() and told.isdigit() and len(told) < 16 else 0
+    length = str(content.get("len") or "")
+    size = int(length) if length.isascii() and length.isdigit() and len(length) < 16 else 0
     return Attachment(kind, file_id=str(handle), name=name, mime=mime, size=size)
 
 

@@ -93,9 +93,9 @@ def _name(value: Any) -> str:
 
 
 def _sent_at(milliseconds: Any, now: float) -> datetime:
-    told = wire.number(milliseconds)
-    if 0 < told < 4_102_444_800_000:
-        return datetime.fromtimestamp(told / 1000, UTC)
+    moment = wire.number(milliseconds)
+    if 0 < moment < 4_102_444_800_000:
+        return datetime.fromtimestamp(moment / 1000, UTC)
     return datetime.fromtimestamp(now, UTC)
 
 

@@ -72,15 +72,15 @@ class StaleTokenError(CredentialsError):
 
 
 class QuotaError(PlatformError):
-    """-2: too much was sent, or the context of this chat is stale; ``said`` is all that tells one from the other."""
+    """-2: too much was sent, or the context of this chat is stale; ``message`` is all that tells one from the other."""
 
-    def __init__(self, reason: str, said: str) -> None:
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(reason)
-        self.said = said
+        self.message = message
 
     @property
     def may_be_stale_context(self) -> bool:
-        return self.said.strip().lower() == STALE_CONTEXT_SAYS
+        return self.message.strip().lower() == STALE_CONTEXT_SAYS
 
 
 def code_of(answer: Mapping[str, Any]) -> int:
@@ -102,15 +102,15 @@ def number(value: object) -> int:
 def refusal(call: str, answer: Mapping[str, Any]) -> PlatformError:
     """Map a refusal of iLink to our error."""
     code = code_of(answer)
-    said = str(answer.get("errmsg") or "")
-    reason = f"Weixin refused {call}: {code}" + (f" ({said})" if said else "")
+    message = str(answer.get("errmsg") or "")
+    reason = f"Weixin refused {call}: {code}" + (f" ({message})" if message else "")
     match code:
         case -14:
             return StaleTokenError(
                 f"{sentence(reason)} The sign-in is over, or another program took it. Run `{LOGIN}`."
             )
         case -2:
-            return QuotaError(reason, said)
+            return QuotaError(reason, message)
         case -1:
             return UnreachableError(f"{sentence(reason)} It is busy.")
         case _:

@@ -128,11 +128,11 @@ def _version(program: str) -> int:
     import subprocess
 
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=LOOK_SECONDS, check=False).stdout
+        output = subprocess.run([program, "--version"], capture_output=True, timeout=LOOK_SECONDS, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    told = re.match(rb"v(\d+)\.", said)
-    return int(told[1]) if told else 0
+    found = re.match(rb"v(\d+)\.", output)
+    return int(found[1]) if found else 0
 
 
 # Installing
@@ -249,14 +249,14 @@ class Installer:
             start_new_session=True,
         )
         try:
-            said = await self._follow(process, staging)
+            output = await self._follow(process, staging)
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):  # it ended in between
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
         if process.returncode != 0:
-            raise InstallError(explain(said))
+            raise InstallError(explain(output))
 
     def _environ(self, node: Node) -> dict[str, str]:
         """npm's own settings and what it needs to run; keys and tokens of other services are none of its business."""
@@ -273,16 +273,16 @@ class Installer:
     async def _follow(self, process: Process, staging: Path) -> str:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        said = asyncio.ensure_future(process.communicate())
+        output = asyncio.ensure_future(process.communicate())
         try:
-            while not said.done():
-                await asyncio.wait({said}, timeout=POLL_SECONDS)
+            while not output.done():
+                await asyncio.wait({output}, timeout=POLL_SECONDS)
                 size = await asyncio.to_thread(_size_of, staging)
                 self._tell(f"Installing the bridge with npm … {size // 1_000_000} MB, {loop.time() - began:.0f} s")
-            return (await said)[0].decode("utf-8", "replace")
+            return (await output)[0].decode("utf-8", "replace")
         finally:
-            said.cancel()
-            await asyncio.wait({said})
+            output.cancel()
+            await asyncio.wait({output})
 
     def _put_in_place(self, staging: Path) -> Installed:
         if not (staging / "node_modules" / "baileys" / "package.json").is_file():
@@ -325,15 +325,15 @@ _NO_NETWORK: Sequence[str] = (
 _CREDENTIALS = re.compile(r"//[^/\s@]+@")
 
 
-def explain(said: str) -> str:
+def explain(output: str) -> str:
     """Turn what npm printed into a sentence with a cure; addresses lose their passwords."""
-    if any(mark in said for mark in _NO_NETWORK):
+    if any(mark in output for mark in _NO_NETWORK):
         return (
             "The bridge's packages cannot be fetched: npm does not reach its registry. Check the network, the proxy in "
             "HTTPS_PROXY, or the registry in ~/.npmrc."
         )
-    if "ENOSPC" in said:
+    if "ENOSPC" in output:
         return "The bridge's packages cannot be installed: the disk is full."
-    lines = [line for line in said.splitlines() if line.strip() and "A complete log" not in line]
+    lines = [line for line in output.splitlines() if line.strip() and "A complete log" not in line]
     last = _CREDENTIALS.sub("//", lines[0].strip())[:300] if lines else "it said nothing"
     return f"npm could not install the bridge: {last}"

@@ -70,8 +70,8 @@ class Link:
         began, health = self.clock(), await self.client.health()
         trouble = UnreachableError("WhatsApp gave no code to scan.")
         while True:
-            if isinstance(told := health.trouble, UnreachableError):
-                trouble = told
+            if isinstance(error := health.trouble, UnreachableError):
+                trouble = error
             match health.status:
                 case "connected" if health.me is not None:
                     self.screen.progress("Linked. Waiting until the phone has everything …")

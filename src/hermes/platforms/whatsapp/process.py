@@ -169,19 +169,19 @@ class Child:
         """Its lines are JSON and hold no contents. Whatever else comes is a word of Node itself."""
         text = line.decode("utf-8", "replace").strip()
         try:
-            told: Any = json.loads(text)
+            frame: Any = json.loads(text)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            frame = None
+        if not isinstance(frame, dict):
             self.last_words = one_line(text, 300) or self.last_words
             log.debug("Bridge", extra={"platform": "whatsapp", "said": self.last_words})
             return
-        if isinstance(told.get("listening"), int) and not self.address.port:
-            self.address = Address(told["listening"], self._token)
+        if isinstance(frame.get("listening"), int) and not self.address.port:
+            self.address = Address(frame["listening"], self._token)
             return
-        level = _LEVELS.get(str(told.pop("level", "")), logging.INFO)
-        self.last_words = one_line(str(told.pop("text", "")), 300)
-        fields = {f"bridge_{name}": value for name, value in told.items() if isinstance(value, str | int | float)}
+        level = _LEVELS.get(str(frame.pop("level", "")), logging.INFO)
+        self.last_words = one_line(str(frame.pop("text", "")), 300)
+        fields = {f"bridge_{name}": value for name, value in frame.items() if isinstance(value, str | int | float)}
         # What it says of its connection we say ourselves, once, with the words of every platform.
         log.log(
             min(level, logging.INFO) if self.last_words == "Disconnected" else level,

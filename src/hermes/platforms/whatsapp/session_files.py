@@ -71,6 +71,6 @@ def tell_running(places: Places, address: Address, pid: int) -> None:
 
 def running_bridge(places: Places) -> Address | None:
     with suppress(OSError, ValueError, KeyError, TypeError):  # none runs, or it is just being written
-        told = json.loads(places.running.read_text("utf-8"))
-        return Address(int(told["port"]), Secret(str(told["token"])))
+        record = json.loads(places.running.read_text("utf-8"))
+        return Address(int(record["port"]), Secret(str(record["token"])))
     return None

@@ -84,12 +84,12 @@ class Me:
     name: str = ""
 
     @classmethod
-    def of(cls, told: Any) -> Me | None:
-        if not isinstance(told, dict):
+    def of(cls, data: Any) -> Me | None:
+        if not isinstance(data, dict):
             return None
-        phone = phone_of(told.get("id"))
-        lid = user_of(told.get("lid"))
-        return cls(phone, lid, str(told.get("name") or "")) if phone or lid else None
+        phone = phone_of(data.get("id"))
+        lid = user_of(data.get("lid"))
+        return cls(phone, lid, str(data.get("name") or "")) if phone or lid else None
 
     @property
     def id(self) -> str:
@@ -178,23 +178,23 @@ class NotConnectedError(UnreachableError):
 
 def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
     """Map a refusal of the bridge to our error."""
-    code, said = str(answer.get("code") or ""), " ".join(str(answer.get("error") or f"HTTP {status}").split())
+    code, reason = str(answer.get("code") or ""), " ".join(str(answer.get("error") or f"HTTP {status}").split())
     match code:
         case "not_connected":
-            return NotConnectedError(said)
+            return NotConnectedError(reason)
         case "slow_down":
             value: Any = answer.get("retryAfter")
             is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
-            return RateLimitedError(said, retry_after=float(value) if is_time else DEFAULT_WAIT_SECONDS)
+            return RateLimitedError(reason, retry_after=float(value) if is_time else DEFAULT_WAIT_SECONDS)
         case "outcome_unknown" | "failed":
-            return OutcomeUnknownError(said)
+            return OutcomeUnknownError(reason)
         case "not_sent" | "media_failed":
-            return UnreachableError(said)
+            return UnreachableError(reason)
     if status == 401:
         return UnreachableError(f"The bridge refused {path}: it belongs to another process.")
     if status >= 500:
-        return OutcomeUnknownError(f"The bridge could not do {path}: {said}")
-    return RejectedError(f"WhatsApp refused {path}: {said}")
+        return OutcomeUnknownError(f"The bridge could not do {path}: {reason}")
+    return RejectedError(f"WhatsApp refused {path}: {reason}")
 
 
 # Batches

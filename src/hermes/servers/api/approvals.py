@@ -89,9 +89,9 @@ class ApprovalRoutes:
         caller = request[CALLER]
         session_id = request.query.get("session_id", "")
         seen = await self._gateway.db.read(_pending, caller, now=self._gateway.clock.now())
-        chosen = [approval_to_dict(one, caller) for one in seen]
+        chosen = [approval_to_dict(approval, caller) for approval in seen]
         return json_response(
-            {"object": "list", "data": [one for one in chosen if session_id in ("", one["session_id"])]}
+            {"object": "list", "data": [approval for approval in chosen if session_id in ("", approval["session_id"])]}
         )
 
     async def read(self, request: web.Request) -> web.Response:

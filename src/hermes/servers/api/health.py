@@ -19,10 +19,10 @@ def routes(parts: ApiParts) -> RouteAdder:
     async def detailed(request: web.Request) -> web.Response:
         snapshot = {"now": parts.gateway.clock.now(), **parts.process(), **await parts.gateway.status()}
         caller = request.get(CALLER)
-        told = in_short(snapshot)
+        body = in_short(snapshot)
         if caller is not None and may(caller.role, Action.SEE_DETAILS):
-            told |= in_full(snapshot, parts)
-        return json_response(told)
+            body |= in_full(snapshot, parts)
+        return json_response(body)
 
     def add(app: web.Application) -> None:
         app.router.add_get("/health/detailed", detailed)

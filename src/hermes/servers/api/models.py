@@ -81,11 +81,11 @@ class _Small:
             with suppress(TimeoutError):  # a disk that is slow: what is there so far
                 async with asyncio.timeout(SKILLS_SECONDS):
                     await skills.is_synced.wait()
-        told = [
+        listing = [
             {"name": skill.name, "description": skill.description, "category": skill.category}
             for skill in skills.offered("api")
         ]
-        return json_response({"object": "list", "data": told})
+        return json_response({"object": "list", "data": listing})
 
     async def toolsets(self, _request: web.Request) -> web.Response:
         await self._gateway.toolbox.ready()

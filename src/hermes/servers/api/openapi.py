@@ -35,11 +35,11 @@ def shape(required: str, optional: str = "", **special: Schema) -> Schema:
     """
     properties, names = {}, []
     for field in f"{required} {optional}".split():
-        name, sign, said = re.split(r"([=:]|$)", field, maxsplit=1)
+        name, sign, kind = re.split(r"([=:]|$)", field, maxsplit=1)
         names.append(name)
-        choices = said.split("|")
-        const = {"const": said} if len(choices) == 1 else {"enum": choices}
-        properties[name] = special.get(name) or (const if sign == "=" else typed(said or "text"))
+        choices = kind.split("|")
+        const = {"const": kind} if len(choices) == 1 else {"enum": choices}
+        properties[name] = special.get(name) or (const if sign == "=" else typed(kind or "text"))
     names = names[: len(required.split())]
     return {"type": "object", "properties": properties, **({"required": names} if names else {})}
 
@@ -326,11 +326,11 @@ def route(
     responses: Schema = {str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)}
     responses[str(status)] = {"description": says, "content": content, "links": links or {}}
     in_path = (given("path", name, IN_PATH[name], **_PATH) for name in names)
-    told: Schema = {"summary": summary, "responses": responses, "parameters": [*in_path, *parameters], **more}
+    operation: Schema = {"summary": summary, "responses": responses, "parameters": [*in_path, *parameters], **more}
     if body:
         content = {JSON_TYPE: {"schema": ref(body.__name__.removesuffix("Body")), "example": example or EXAMPLES[body]}}
-        told["requestBody"] = {"required": True, "content": content}
-    return address, told
+        operation["requestBody"] = {"required": True, "content": content}
+    return address, operation
 
 
 _PATH = {"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9_-]+$"}
@@ -486,9 +486,9 @@ def document(
     )
     requests = orjson.loads(orjson.dumps({"Message": message, **declared}).replace(b'Body"', b'"'))
     paths: Schema = {}
-    for address, told in (*ROUTES, *routes):
+    for address, operation in (*ROUTES, *routes):
         method, path = address.split(" ")
-        paths.setdefault(path, {})[method.lower()] = told
+        paths.setdefault(path, {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {

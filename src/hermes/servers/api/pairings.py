@@ -40,10 +40,13 @@ class PairingRoutes:
         platform, status = (storable(request.query.get(name, "")) for name in ("platform", "status"))
         if status and status not in STATES:
             raise bad_request(f"status is one of {', '.join(STATES)}.", code="invalid_status", param="status")
-        waiting = [pairing_to_dict(one.pairing, one.code) for one in await self._pairings.waiting(platform)]
-        decided = [pairing_to_dict(one) for one in await self._pairings.decided(platform)]
+        waiting = [pairing_to_dict(pairing.pairing, pairing.code) for pairing in await self._pairings.waiting(platform)]
+        decided = [pairing_to_dict(pairing) for pairing in await self._pairings.decided(platform)]
         return json_response(
-            {"object": "list", "data": [one for one in (*waiting, *decided) if status in ("", one["status"])]}
+            {
+                "object": "list",
+                "data": [pairing for pairing in (*waiting, *decided) if status in ("", pairing["status"])],
+            }
         )
 
     async def decide(self, request: web.Request) -> web.Response:

@@ -143,8 +143,8 @@ def read_conversation(
 def read_message(item: bodies.MessageBody, where: str, limits: InputLimits = INPUT_LIMITS) -> ChatMessage:
     """One message of a user, the assistant or a tool."""
     if isinstance(item, bodies.UserMessageBody):
-        said = read_content(item.content, f"{where}.content", limits)
-        return ChatMessage(Role.USER, said.text, images=said.images, name=_name(item.name))
+        content = read_content(item.content, f"{where}.content", limits)
+        return ChatMessage(Role.USER, content.text, images=content.images, name=_name(item.name))
     if isinstance(item, bodies.ToolMessageBody):
         given = read_content(item.content, f"{where}.content", limits)
         call_id, name = storable(item.tool_call_id), _name(item.name)

@@ -240,7 +240,7 @@ class RunReader:
             except BaseException:
                 self._feeds.discard(run.event_id)  # nobody would ever end what it holds back
                 raise
-            feed.resume(run.turn_id or feed.turn_id, run.snapshot(), said=run.texts, calls=run.answered_calls)
+            feed.resume(run.turn_id or feed.turn_id, run.snapshot(), texts=run.texts, calls=run.answered_calls)
             if run.is_over:
                 self._feeds.ended(run.event_id)
             return feed
@@ -471,9 +471,9 @@ class Runs:
 
 def _chosen(run: Run, asked: Sequence[Approval], wanted: str, *, now: float) -> Approval:
     """The question that is meant. Nobody's yes is ever taken for a question that was not named among several."""
-    pending = [one for one in asked if one.state == ApprovalState.PENDING and one.expires_at > now]
+    pending = [approval for approval in asked if approval.state == ApprovalState.PENDING and approval.expires_at > now]
     if wanted:
-        found = next((one for one in asked if one.id == wanted), None)
+        found = next((approval for approval in asked if approval.id == wanted), None)
         if found is None:
             raise approvals.no_such_approval(wanted)
         if found not in pending:
@@ -486,7 +486,7 @@ def _chosen(run: Run, asked: Sequence[Approval], wanted: str, *, now: float) -> 
             message,
             code="approval_id_required",
             param="approval_id",
-            extras={"approvals": [one.id for one in pending]},
+            extras={"approvals": [approval.id for approval in pending]},
         )
     if pending:
         return pending[0]

@@ -63,15 +63,15 @@ BUSY = "A turn is open in this session, or waits for it."
 def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS) -> RouteAdder:
     def add(app: web.Application) -> None:
         family = SessionRoutes(parts, RunReader(parts.gateway, feeds_of(app, parts.gateway)), limits)
-        one = "/api/sessions/{id}"
+        session_path = "/api/sessions/{id}"
         app.router.add_get("/api/sessions", family.listed)
-        app.router.add_get(one, family.read)
-        app.router.add_patch(one, family.change)
-        app.router.add_delete(one, family.delete)
-        app.router.add_get(f"{one}/messages", family.messages)
-        app.router.add_post(f"{one}/fork", family.fork)
-        app.router.add_post(f"{one}/chat", family.chat)
-        app.router.add_post(f"{one}/chat/stream", family.stream)
+        app.router.add_get(session_path, family.read)
+        app.router.add_patch(session_path, family.change)
+        app.router.add_delete(session_path, family.delete)
+        app.router.add_get(f"{session_path}/messages", family.messages)
+        app.router.add_post(f"{session_path}/fork", family.fork)
+        app.router.add_post(f"{session_path}/chat", family.chat)
+        app.router.add_post(f"{session_path}/chat/stream", family.stream)
         app.on_shutdown.append(family.calls.end)
 
     return add
@@ -131,7 +131,12 @@ class SessionRoutes:
         shown, more = found[:limit], len(found) > limit
         following = f"{shown[-1].session.updated_at!r}~{shown[-1].session.id}" if more else None
         return json_response(
-            {"object": "list", "data": [one.to_dict() for one in shown], "has_more": more, "next_cursor": following}
+            {
+                "object": "list",
+                "data": [session.to_dict() for session in shown],
+                "has_more": more,
+                "next_cursor": following,
+            }
         )
 
     async def _found(self, query: str, caller: Caller, limit: int) -> web.Response:
@@ -350,11 +355,11 @@ def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Cal
     ending = "" if caller.sees_all else f":p={quote(caller.person)}"
     named = transcripts.with_title(tx, words[:MAX_WORDS], ending, limit=limit)
     snippets = {hit.session_id: hit.snippet for hit in hits}
-    others = (transcripts.get(tx, name) for name in snippets if all(name != one.id for one in named))
-    shown = [one for one in (*named, *others) if one is not None and _sees(caller, one)][:limit]
+    others = (transcripts.get(tx, name) for name in snippets if all(name != session.id for session in named))
+    shown = [session for session in (*named, *others) if session is not None and _sees(caller, session)][:limit]
     return [
-        {**_summarize(tx, one).to_dict(), "snippet": one_line(snippets.get(one.id, ""), LONGEST_SNIPPET)}
-        for one in shown
+        {**_summarize(tx, session).to_dict(), "snippet": one_line(snippets.get(session.id, ""), LONGEST_SNIPPET)}
+        for session in shown
     ]
 
 

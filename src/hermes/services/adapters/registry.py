@@ -52,8 +52,8 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
         try:
             manifest = load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge "supervisor": the others start all the same
-            said = "" if isinstance(error, SystemExit) else " ".join(str(error).split())
-            reason = sentence(said or describe_failure(error))
+            cause = "" if isinstance(error, SystemExit) else " ".join(str(error).split())
+            reason = sentence(cause or describe_failure(error))
             broken[name] = f"Platform {name} ({origin}) could not be loaded: {reason}"
             return
         if flaw := _flaw(manifest):

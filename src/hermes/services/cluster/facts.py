@@ -30,7 +30,7 @@ class NodeFacts:
         self._node_id = node_id
         self._home = home
         self._accounts = accounts
-        self._told = ""
+        self._written = ""
 
     async def run(self) -> None:
         while True:
@@ -53,15 +53,15 @@ class NodeFacts:
             "clock_ahead": round(ahead),
             "cores": os.cpu_count() or 1,
             "accounts": {
-                str(one["account"]): {
-                    "state": str(one["state"]),
-                    "reason": str(one.get("reason") or "")[:MAX_REASON_CHARS],
+                str(account["account"]): {
+                    "state": str(account["state"]),
+                    "reason": str(account.get("reason") or "")[:MAX_REASON_CHARS],
                 }
-                for one in self._accounts()
-                if one["state"] != "off"
+                for account in self._accounts()
+                if account["state"] != "off"
             },
         }
-        told = json.dumps(facts, ensure_ascii=False, sort_keys=True)
-        if told != self._told:
-            await self._db.write(nodes.describe, self._node_id, facts=told)
-            self._told = told
+        dumped = json.dumps(facts, ensure_ascii=False, sort_keys=True)
+        if dumped != self._written:
+            await self._db.write(nodes.describe, self._node_id, facts=dumped)
+            self._written = dumped

@@ -36,14 +36,14 @@ class RemoteProcesses:
     # Asking
 
     async def read(self, process: Process, offset: int, count: int) -> tuple[bytes, int]:
-        told = await self._ask(process, READ, {"offset": offset, "count": min(count, MAX_READ_BYTES)}, ASK_SECONDS)
-        return base64.b64decode(str(told.get("data") or "")), int(told.get("size") or 0)
+        answer = await self._ask(process, READ, {"offset": offset, "count": min(count, MAX_READ_BYTES)}, ASK_SECONDS)
+        return base64.b64decode(str(answer.get("data") or "")), int(answer.get("size") or 0)
 
     async def wait(self, process: Process, seconds: float) -> None:
         while seconds > 0:
             bite = min(seconds, MAX_WAIT_SECONDS)
-            told = await self._ask(process, WAIT, {"seconds": bite}, bite + ASK_SECONDS)
-            if not told.get("runs"):
+            answer = await self._ask(process, WAIT, {"seconds": bite}, bite + ASK_SECONDS)
+            if not answer.get("runs"):
                 return
             seconds -= bite
 
@@ -51,7 +51,7 @@ class RemoteProcesses:
         await self._ask(process, KILL, {}, ASK_SECONDS + 5)
 
     async def _ask(self, process: Process, verb: str, body: Json, seconds: float) -> Json:
-        node = next((one for one in self._node.view.nodes if one.name == process.host), None)
+        node = next((candidate for candidate in self._node.view.nodes if candidate.name == process.host), None)
         if node is None:
             raise ToolError(f"{process.id} belongs to the node {process.host}, which is not there now.")
         try:

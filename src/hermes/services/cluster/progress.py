@@ -72,20 +72,20 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 def dump_event(event: TurnEvent) -> Json:
     """Write an event as JSON, with the beginnings of long details."""
-    told = asdict(event)
+    fields = asdict(event)
     for name in ("arguments", "result"):
-        if isinstance(told.get(name), str):
-            told[name] = told[name][:MAX_DETAIL_CHARS]
-    return {"kind": _NAMES[type(event)], **told}
+        if isinstance(fields.get(name), str):
+            fields[name] = fields[name][:MAX_DETAIL_CHARS]
+    return {"kind": _NAMES[type(event)], **fields}
 
 
-def load_event(told: Json) -> TurnEvent | None:
+def load_event(fields: Json) -> TurnEvent | None:
     """Read an event of another node; None for one that this program does not know."""
-    kind = _KINDS.get(str(told.get("kind")))
+    kind = _KINDS.get(str(fields.get("kind")))
     if kind is None:
         return None
     try:
-        return msgspec.convert({name: value for name, value in told.items() if name != "kind"}, kind)
+        return msgspec.convert({name: value for name, value in fields.items() if name != "kind"}, kind)
     except msgspec.ValidationError:
         return None
 
@@ -116,9 +116,9 @@ class _Recorded:
             self.size += len(event.text)
         else:
             self._close_text()
-            told = dump_event(event)
-            self.events.append(told)
-            self.size += sum(len(value) for value in told.values() if isinstance(value, str))
+            dumped = dump_event(event)
+            self.events.append(dumped)
+            self.size += sum(len(value) for value in dumped.values() if isinstance(value, str))
         while self.size > MAX_TURN_CHARS and len(self.events) > 1:
             gone = self.events.pop(0)
             self.size -= sum(len(value) for value in gone.values() if isinstance(value, str))
@@ -235,14 +235,16 @@ class TurnFollower:
         self._serves = serves
         self._followed: dict[str, _FollowedTurn] = {}  # by lane
         self._leaving: dict[str, _FollowedTurn] = {}  # by turn: its lane has gone on, and its end was not told yet
-        self._told = BoundedDict[str, None](MAX_TURNS)  # turns whose end the clients here have been told
+        self._reported = BoundedDict[str, None](MAX_TURNS)  # turns whose end the clients here have been told
         self._woken = asyncio.Event()
         self._asking: set[asyncio.Task[None]] = set()
 
     def notified(self, kind: str, key: str) -> None:
         """Look at once where a notification is about something that somebody watches."""
         is_news = {
-            "turn": lambda: key in self._leaving or any(one.turn_id == key for one in self._followed.values()),
+            "turn": lambda: (
+                key in self._leaving or any(followed.turn_id == key for followed in self._followed.values())
+            ),
             "lane": lambda: self._bus.is_watched(key),
             "node": lambda: bool(self._followed),
         }
@@ -262,7 +264,7 @@ class TurnFollower:
     def _saw_here(self, event: TurnEvent) -> None:
         """What this node's own turns show is told by themselves."""
         if isinstance(event, TurnEnded):
-            self._told[event.turn_id] = None
+            self._reported[event.turn_id] = None
         elif isinstance(event, TurnStarted) and self._bus.is_watched(event.lane):
             followed = self._followed.get(event.lane)
             if followed is not None and followed.turn_id == event.turn_id:
@@ -302,10 +304,10 @@ class TurnFollower:
         awaited = [event_id for lane in lanes for event_id in self._bus.awaited_in(lane)]
         for lane, turn_id in await self._db.read(turn_progress.ended_turns, awaited[:MAX_LANES]):
             # It began and ended between two looks: nobody has told it here.
-            if turn_id not in self._told and turn_id not in self._leaving:
+            if turn_id not in self._reported and turn_id not in self._leaving:
                 self._leave(self._followed.get(lane) or _FollowedTurn(lane, turn_id), turn_id)
         following = [*self._leaving.values(), *self._followed.values()]
-        shown = await self._db.read(turn_progress.of_turns, [one.turn_id for one in following])
+        shown = await self._db.read(turn_progress.of_turns, [turn.turn_id for turn in following])
         now = asyncio.get_running_loop().time()
         for followed in following:
             if (progress := shown.get(followed.turn_id)) is not None:
@@ -320,7 +322,7 @@ class TurnFollower:
 
     def _leave(self, followed: _FollowedTurn, turn_id: str) -> None:
         """The lane has left this turn: its last words may come yet."""
-        if turn_id in self._told:
+        if turn_id in self._reported:
             self._followed.pop(followed.lane, None)
             return
         if followed.turn_id != turn_id:
@@ -332,7 +334,7 @@ class TurnFollower:
 
     def _forget(self, followed: _FollowedTurn) -> None:
         if followed.is_over or followed.left_at:
-            self._told[followed.turn_id] = None
+            self._reported[followed.turn_id] = None
         self._leaving.pop(followed.turn_id, None)
         if self._followed.get(followed.lane) is followed:
             del self._followed[followed.lane]
@@ -368,20 +370,20 @@ class TurnFollower:
 
     def _show(self, followed: _FollowedTurn, progress: StoredProgress) -> None:
         """Pass on what is new. A turn that another node took up again tells its events from the beginning."""
-        told = orjson.loads(progress.events)
-        followed.node = followed.node or str(told.get("node"))
-        if told.get("node") != followed.node or progress.seq <= followed.seq:
+        dumped = orjson.loads(progress.events)
+        followed.node = followed.node or str(dumped.get("node"))
+        if dumped.get("node") != followed.node or progress.seq <= followed.seq:
             return  # of a node that is gone, or seen before
         followed.seq = progress.seq
-        first, events = int(told["first"]), told["events"]
-        for number, one in enumerate(events, first):
+        first, events = int(dumped["first"]), dumped["events"]
+        for number, event in enumerate(events, first):
             if number < followed.events:
                 continue
             is_last = number == first + len(events) - 1
-            self._show_one(followed, number, one, is_last=is_last)
+            self._show_one(followed, number, event, is_last=is_last)
 
-    def _show_one(self, followed: _FollowedTurn, number: int, told: Json, *, is_last: bool) -> None:
-        event = load_event(told)
+    def _show_one(self, followed: _FollowedTurn, number: int, dumped: Json, *, is_last: bool) -> None:
+        event = load_event(dumped)
         if isinstance(event, TextArrived):
             self._show_text(followed, event.text[followed.chars :] if number == followed.events else event.text)
             if is_last:

@@ -135,7 +135,7 @@ async def _doing(ctx: CommandContext, code: str) -> str:
 
 
 def _connected(snapshot: dict[str, Any], words: Texts) -> Iterator[str]:
-    states = {str(one["account"]): str(one["state"]) for one in snapshot["platforms"]}
+    states = {str(entry["account"]): str(entry["state"]) for entry in snapshot["platforms"]}
     up = [account for account, state in states.items() if state == "connected"]
     down = [f"{account} ({words.state(state)})" for account, state in states.items() if state != "connected"]
     yield words.STATUS_CHATS.format(names=", ".join(up)) if up else words.STATUS_NO_CHATS

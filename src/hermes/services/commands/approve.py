@@ -23,7 +23,9 @@ async def approve(ctx: CommandContext) -> str:
         return ctx.words.APPROVE_UNREAD.format(word=one_line(typed.unread, 40))
     waiting = await _waiting(ctx)
     if typed.is_all:
-        return await _answer_all(ctx, [one for one in waiting if _was_seen(ctx, one)], waiting, typed.scope)
+        return await _answer_all(
+            ctx, [question for question in waiting if _was_seen(ctx, question)], waiting, typed.scope
+        )
     if typed.word:
         approval = await _find(ctx, typed.word, waiting)
         if approval is None:
@@ -60,17 +62,19 @@ async def deny(ctx: CommandContext) -> str:
 async def approvals(ctx: CommandContext) -> str:
     verb, _, rest = ctx.rest.partition(" ")
     words = ctx.words
-    who = {"platform": ctx.session_key.platform, "sender_id": ctx.sender_id}
+    sender = {"platform": ctx.session_key.platform, "sender_id": ctx.sender_id}
     if verb.casefold() == "revoke":
-        revoked = await ctx.services.approvals.revoke(rest.strip(), **who)
+        revoked = await ctx.services.approvals.revoke(rest.strip(), **sender)
         if revoked is None:
             return words.APPROVALS_NO_GRANT
         return words.APPROVALS_REVOKED.format(grant=_subject(words, revoked))
     if verb:
         return words.APPROVALS_USAGE
     waiting = await _waiting(ctx)
-    granted = await ctx.services.approvals.granted(**who)
-    lines = [f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MAX_LISTED]]
+    granted = await ctx.services.approvals.granted(**sender)
+    lines = [
+        f"{question.approval.code}: {one_line(question.approval.question, 200)}" for question in waiting[:MAX_LISTED]
+    ]
     lines += [f"{grant.id}: {_subject(words, grant)}" for grant in granted[:MAX_LISTED]]
     left_out = max(0, len(waiting) - MAX_LISTED) + max(0, len(granted) - MAX_LISTED)
     if left_out:
@@ -98,7 +102,9 @@ def _was_seen(ctx: CommandContext, waiting: PendingApproval) -> bool:
 async def _find(ctx: CommandContext, word: str, waiting: Sequence[PendingApproval]) -> Approval | None:
     """The question a code names: one that waits here, else any with this code."""
     code = word.upper()
-    here = next((one.approval for one in waiting if code in (one.approval.code, one.approval.proof)), None)
+    here = next(
+        (question.approval for question in waiting if code in (question.approval.code, question.approval.proof)), None
+    )
     return here or await ctx.services.approvals.find(code)
 
 
@@ -143,22 +149,24 @@ async def _answer_all(
     if not waiting:
         return ctx.words.APPROVALS_NOTHING_HERE
     counted: Counter[AnswerOutcome] = Counter()
-    for one in chosen:
-        answered = await _answered(ctx, one.approval, allow=scope is not None, reason=reason, scope=scope or Scope.ONCE)
+    for question in chosen:
+        answered = await _answered(
+            ctx, question.approval, allow=scope is not None, reason=reason, scope=scope or Scope.ONCE
+        )
         counted[answered.answer] += 1
     words = ctx.words
     form = words.DENIED_OF if scope is None else words.APPROVED_OF
-    told = [form.format(count=counted[AnswerOutcome.TAKEN], all=len(waiting))]
+    lines = [form.format(count=counted[AnswerOutcome.TAKEN], all=len(waiting))]
     if counted[AnswerOutcome.NOT_YOURS]:
-        told.append(words.OTHERS_ANSWER.format(count=counted[AnswerOutcome.NOT_YOURS]))
+        lines.append(words.OTHERS_ANSWER.format(count=counted[AnswerOutcome.NOT_YOURS]))
     if counted[AnswerOutcome.UNSEEN]:
-        told.append(words.UNSEEN_OF.format(count=counted[AnswerOutcome.UNSEEN]))
+        lines.append(words.UNSEEN_OF.format(count=counted[AnswerOutcome.UNSEEN]))
     if counted[AnswerOutcome.TOO_LATE]:
-        told.append(words.ANSWERED_MEANWHILE.format(count=counted[AnswerOutcome.TOO_LATE]))
-    unseen = [one for one in waiting if one not in chosen]
+        lines.append(words.ANSWERED_MEANWHILE.format(count=counted[AnswerOutcome.TOO_LATE]))
+    unseen = [question for question in waiting if question not in chosen]
     if unseen:
-        told.append(words.ASKED_AFTER.format(questions=_list(unseen)))
-    return words.GAP.join(told)
+        lines.append(words.ASKED_AFTER.format(questions=_list(unseen)))
+    return words.GAP.join(lines)
 
 
 def _which(ctx: CommandContext, waiting: Sequence[PendingApproval]) -> str:
@@ -166,4 +174,6 @@ def _which(ctx: CommandContext, waiting: Sequence[PendingApproval]) -> str:
 
 
 def _list(waiting: Sequence[PendingApproval]) -> str:
-    return "; ".join(f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MAX_LISTED])
+    return "; ".join(
+        f"{question.approval.code}: {one_line(question.approval.question, 200)}" for question in waiting[:MAX_LISTED]
+    )

@@ -65,19 +65,19 @@ def _line(ctx: CommandContext, jobs: Jobs, job: JobRow) -> str:
 
 
 async def _add(ctx: CommandContext, jobs: Jobs, maker: Maker, text: str) -> str:
-    plain, told = _options(text)
-    if "schedule" not in told:
+    plain, fields = _options(text)
+    if "schedule" not in fields:
         quoted = _quoted(plain)
-        found = quoted or jobs.split(plain, str(told.get("timezone", "")))
+        found = quoted or jobs.split(plain, str(fields.get("timezone", "")))
         if found is None:
             if not plain:
                 return ctx.words.CRON_USAGE
             jobs.parse_schedule(" ".join(plain.split()[:3]))  # raises, with the nearest right ones
             return ctx.words.CRON_USAGE
-        told["schedule"], plain = found
-    told = {"prompt": plain, **told}
+        fields["schedule"], plain = found
+    fields = {"prompt": plain, **fields}
     # One message makes one job, also when a crash lets the command run twice.
-    job = await jobs.create(told, maker, job_id=f"job_{ctx.event_id.rpartition('_')[2]}")
+    job = await jobs.create(fields, maker, job_id=f"job_{ctx.event_id.rpartition('_')[2]}")
     return ctx.words.CRON_MADE.format(**_about(ctx, jobs, job))
 
 
@@ -102,12 +102,12 @@ async def _act(ctx: CommandContext, jobs: Jobs, maker: Maker, verb: str, rest: s
             about = f"→ {_about(ctx, jobs, job)['where']}"
             return "\n".join([_line(ctx, jobs, job), about, *([job.script] if job.script else []), job.prompt])
         case "edit":
-            plain, told = _options(more)
-            if plain and "prompt" not in told:
-                told["prompt"] = plain
-            if not told:
+            plain, fields = _options(more)
+            if plain and "prompt" not in fields:
+                fields["prompt"] = plain
+            if not fields:
                 return words.CRON_USAGE
-            return words.CRON_CHANGED.format(**_about(ctx, jobs, await jobs.change(name, told, maker)))
+            return words.CRON_CHANGED.format(**_about(ctx, jobs, await jobs.change(name, fields, maker)))
         case "pause":
             return words.CRON_PAUSED.format(**_about(ctx, jobs, await jobs.pause(rest, maker)))
         case "resume":
@@ -138,28 +138,28 @@ async def _status(ctx: CommandContext, jobs: Jobs) -> str:
     if not status["is_running"]:
         return words.CRON_STATUS_OFF.format(reason=words.CRON_STATUS_STOPPED)
     counts = status["jobs"]
-    said = words.CRON_STATUS_ON.format(
+    text = words.CRON_STATUS_ON.format(
         active=counts.get("active", 0), paused=counts.get("paused", 0), next=jobs.when_here(status["next_at"])
     )
     overdue = words.CRON_OVERDUE.format(count=status["overdue"]) if status["overdue"] else ""
-    return words.GAP.join(filter(None, (said, overdue)))
+    return words.GAP.join(filter(None, (text, overdue)))
 
 
 def _options(text: str) -> tuple[str, dict[str, Any]]:
     """Take ``--name value`` out of what was typed; returns the rest as it stands."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     words = text.split(" ")
     rest: list[str] = []
     while words:
         word = words.pop(0)
         name, has_value, value = word.partition("=")
         if word == "--no-agent":
-            told["no_agent"] = True
+            fields["no_agent"] = True
         elif name in OPTIONS and (has_value or words):
-            told[OPTIONS[name]] = value if has_value else _value(words)
+            fields[OPTIONS[name]] = value if has_value else _value(words)
         else:
             rest.append(word)
-    return " ".join(rest).strip(), told
+    return " ".join(rest).strip(), fields
 
 
 def _value(words: list[str]) -> str:

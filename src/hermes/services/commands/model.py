@@ -6,7 +6,7 @@ from hermes.config import Config
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.roles import PersonRole, at_least
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.models import is_there, meant, ready, route_of
+from hermes.services.models import full_model_name, is_there, ready, route_of
 from hermes.store import chat_settings
 
 
@@ -40,14 +40,14 @@ async def _describe_model(ctx: CommandContext) -> str:
     settled = route_of(config, SessionKey.parse(ctx.lane))
     default = settled or _default(config)
     if kept.model and is_there(kept.model, config):
-        told = words.MODEL_CHOSEN.format(model=kept.model, default=default)
+        text = words.MODEL_CHOSEN.format(model=kept.model, default=default)
     elif kept.model:
-        told = words.MODEL_GONE.format(model=kept.model, default=default)
+        text = words.MODEL_GONE.format(model=kept.model, default=default)
     else:
-        told = (words.MODEL_SETTLED if settled else words.MODEL_DEFAULT).format(default=default)
+        text = (words.MODEL_SETTLED if settled else words.MODEL_DEFAULT).format(default=default)
     thinking = words.MODEL_THINKS.format(level=kept.reasoning) if kept.reasoning else ""
     change = words.MODEL_OTHERS if may_choose(ctx) else ""
-    return f"{told}{thinking}{change}"
+    return f"{text}{thinking}{change}"
 
 
 async def _listed(ctx: CommandContext) -> str:
@@ -66,7 +66,7 @@ async def _listed(ctx: CommandContext) -> str:
 async def _chosen(ctx: CommandContext, name: str) -> str:
     if not may_choose(ctx):
         return ctx.words.MODEL_NOT_YOURS
-    chosen = meant(name, ctx.services.loaded()) if name else ""
+    chosen = full_model_name(name, ctx.services.loaded()) if name else ""
     await ctx.services.db.write(chat_settings.choose, ctx.lane, "model", chosen)
     if not chosen:
         default = route_of(ctx.services.config(), SessionKey.parse(ctx.lane)) or _default(ctx.services.config())

@@ -9,10 +9,10 @@ _ANSWERS = {"yes": True, "y": True, "是": True, "no": False, "n": False, "否":
 
 @command("owner", summary="Tell me whether you are the owner", usage="/owner [yes|no]")
 async def owner(ctx: CommandContext) -> str:
-    owners, said = ctx.services.owners, ctx.rest.strip().casefold()
-    if not said:
+    owners, choice = ctx.services.owners, ctx.rest.strip().casefold()
+    if not choice:
         return owners.question(ctx.session_key, ctx.sender_id, ctx.person, ctx.words)
-    if said not in _ANSWERS or ctx.is_edit:
+    if choice not in _ANSWERS or ctx.is_edit:
         return ctx.words.OWNER_USAGE
-    answer = await owners.answer(ctx.session_key, ctx.sender_id, ctx.words, is_owner=_ANSWERS[said])
+    answer = await owners.answer(ctx.session_key, ctx.sender_id, ctx.words, is_owner=_ANSWERS[choice])
     return answer.text

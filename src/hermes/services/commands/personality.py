@@ -17,10 +17,10 @@ async def personality(ctx: CommandContext) -> str:
         config = ctx.services.config()
         chosen = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).personality
         now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name
-        told = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
+        text = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
         if not config.personalities:
-            return f"{told} {ctx.words.PERSONALITY_NONE}"
-        return f"{told} {ctx.words.PERSONALITY_OTHERS.format(names=_names(ctx))}"
+            return f"{text} {ctx.words.PERSONALITY_NONE}"
+        return f"{text} {ctx.words.PERSONALITY_OTHERS.format(names=_names(ctx))}"
     # What several people share is settled by those who look after it.
     lane = SessionKey.parse(ctx.lane)
     is_own = lane.kind is ChatKind.DM or bool(lane.person)

@@ -19,16 +19,17 @@ async def sethome(ctx: CommandContext) -> str:
     name = _setting(AccountKey(key.platform, key.account), "home_channel")
     change = await asyncio.to_thread(set_value, ctx.services.loaded(), name, key.chat)
     await ctx.services.read_again()
-    told = ctx.words.HOME_SET.format(chat=key.chat, target=key.target)
-    return f"{told}\n{change.note}" if change.note else told
+    text = ctx.words.HOME_SET.format(chat=key.chat, target=key.target)
+    return f"{text}\n{change.note}" if change.note else text
 
 
 @command("platforms", summary="Where I am connected")
 async def platforms(ctx: CommandContext) -> str:
     snapshot = await ctx.services.status()
     lines = [
-        f"{one['account']}: {ctx.words.state(one['state'])}" + (f" ({one['note']})" if one.get("note") else "")
-        for one in snapshot["platforms"]
+        f"{account['account']}: {ctx.words.state(account['state'])}"
+        + (f" ({account['note']})" if account.get("note") else "")
+        for account in snapshot["platforms"]
     ]
     return "\n".join(lines) or ctx.words.PLATFORMS_NONE
 
@@ -55,8 +56,8 @@ async def platform(ctx: CommandContext) -> str:
     if verb == "resume":
         ctx.parts.get(Supervisor).resume(account)  # also one that is held back, or waits to try again
     form = ctx.words.PLATFORM_ON if verb == "resume" else ctx.words.PLATFORM_PAUSED
-    told = form.format(account=account)
-    return f"{told}\n{change.note}" if change.note else told
+    text = form.format(account=account)
+    return f"{text}\n{change.note}" if change.note else text
 
 
 def _setting(account: AccountKey, name: str) -> str:

@@ -27,9 +27,9 @@ async def retry(ctx: CommandContext) -> str:
     key = ctx.session_key
     place = RetryOrigin(ctx.lane, key.platform, key.account, ctx.sender_id, ctx.person.id)
 
-    def again(row: InboxRow | None, said: str) -> tuple[str, str]:
+    def again(row: InboxRow | None, text: str) -> tuple[str, str]:
         if row is None:
-            return "message", codec.dump(_spoken_anew(ctx, said))
+            return "message", codec.dump(_spoken_anew(ctx, text))
         message = replace(codec.load_message(row.body), sender_id=ctx.sender_id)
         return row.kind, codec.dump(_moved_here(message, key))
 
@@ -51,14 +51,14 @@ def _moved_here(message: InboundMessage, key: SessionKey) -> InboundMessage:
     return replace(message, session_key=key, message_id="", attachments=())
 
 
-def _spoken_anew(ctx: CommandContext, said: str) -> InboundMessage:
+def _spoken_anew(ctx: CommandContext, text: str) -> InboundMessage:
     """What the transcript knows of a message whose event is forgotten."""
     name = ctx.person.name
     return InboundMessage(
         keys=(),
         session_key=ctx.session_key,
         sender_id=ctx.sender_id,
-        text=without_head(said) if ctx.session_key.kind is not ChatKind.DM else said,
+        text=without_head(text) if ctx.session_key.kind is not ChatKind.DM else text,
         sent_at=datetime.fromtimestamp(ctx.sent_at, UTC),
         sender_name=name,
     )

@@ -25,8 +25,8 @@ async def stop(ctx: CommandContext) -> str:
 
 
 def _what_stopped(words: Texts, stopped: Stopped) -> str:
-    told = words.STOPPED_TURN if stopped.turn_id else ""
+    text = words.STOPPED_TURN if stopped.turn_id else ""
     if stopped.set_aside:
         form = words.STOPPED_ONE if stopped.set_aside == 1 else words.STOPPED_MANY
-        told += form.format(count=stopped.set_aside)
-    return told
+        text += form.format(count=stopped.set_aside)
+    return text

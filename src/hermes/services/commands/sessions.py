@@ -91,7 +91,7 @@ def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
         found = transcripts.newest(tx, key=lane, limit=MAX_SESSIONS)
     else:
         found = transcripts.of_person(tx, person_id, limit=MAX_SESSIONS)
-        if here is not None and here.seq and here.id not in {one.id for one in found}:
+        if here is not None and here.seq and here.id not in {session.id for session in found}:
             found = [here, *found][:MAX_SESSIONS]  # a copy in which nothing was said yet
     return found, here.id if here is not None else ""
 
@@ -103,9 +103,11 @@ def _is_shared(lane: str) -> bool:
 
 def _last_one(tx: Tx, lane: str, shown: list[Session], here: str) -> Session | None:
     """The one that was here before, else the newest other one."""
-    mine = {one.id for one in shown}
-    before = [one for one in transcripts.newest(tx, key=lane, limit=MAX_SESSIONS) if one.id in mine] or shown
-    return next((one for one in before if one.id != here), None)
+    mine = {session.id for session in shown}
+    before = [
+        session for session in transcripts.newest(tx, key=lane, limit=MAX_SESSIONS) if session.id in mine
+    ] or shown
+    return next((session for session in before if session.id != here), None)
 
 
 def _named(tx: Tx, name: str, person_id: str, lane: str, shown: list[Session]) -> Session | None:
@@ -114,8 +116,8 @@ def _named(tx: Tx, name: str, person_id: str, lane: str, shown: list[Session]) -
         return shown[int(name) - 1] if 0 < int(name) <= len(shown) else None
     found = transcripts.find(tx, name)
     if _is_shared(lane):
-        return next((one for one in found if one.key == lane), None)
-    return next((one for one in found if transcripts.belongs_to(tx, one.id, person_id)), None)
+        return next((session for session in found if session.key == lane), None)
+    return next((session for session in found if transcripts.belongs_to(tx, session.id, person_id)), None)
 
 
 def _branch(tx: Tx, lane: str, copy_id: str, name: str, *, now: float) -> int:

@@ -49,9 +49,9 @@ async def skills(ctx: CommandContext) -> str:
 
 def _list(ctx: CommandContext, library: SkillLibrary) -> str:
     platform = ctx.session_key.platform
-    told = listed(library.offered(platform), LINE) or ctx.words.SKILLS_NONE
+    text = listed(library.offered(platform), LINE) or ctx.words.SKILLS_NONE
     off = [skill.name for skill in library.all() if library.why_off(skill, platform)]
-    lines = [told, ctx.words.SKILLS_HOW]
+    lines = [text, ctx.words.SKILLS_HOW]
     if at_least(ctx.role, PersonRole.ADMIN):
         lines += [ctx.words.SKILLS_OFF.format(names=", ".join(off))] if off else []
         lines += [f"! {one_line(trouble, 200)}" for trouble in library.troubles()[:5]]

@@ -28,9 +28,9 @@ async def usage_(ctx: CommandContext) -> str:
     ]
     if others:
         total = Spent(
-            sum(one.turns for _, one in others),
-            sum(one.prompt_tokens for _, one in others),
-            sum(one.completion_tokens for _, one in others),
+            sum(usage.turns for _, usage in others),
+            sum(usage.prompt_tokens for _, usage in others),
+            sum(usage.completion_tokens for _, usage in others),
         )
         lines.append(ctx.words.USAGE_EVERYBODY.format(spent=format_usage(total, ctx.words)))
         lines += [

@@ -34,18 +34,18 @@ def skill_texts(library: SkillLibrary, names: Sequence[str]) -> str:
 class ToolJobs(Jobs):
     """Jobs, as the tools use them."""
 
-    async def create_for_tool(self, ctx: ToolContext, told: Mapping[str, Any]) -> str:
+    async def create_for_tool(self, ctx: ToolContext, fields: Mapping[str, Any]) -> str:
         """Make a job. Its id follows from the call: a call that is repeated after a crash makes no second one."""
         job_id = f"job_{hashlib.sha256(ctx.call_id.encode()).hexdigest()[:13]}" if ctx.call_id else ""
-        job = await self.create(told, _maker(ctx), job_id=job_id)
+        job = await self.create(fields, _maker(ctx), job_id=job_id)
         return f"Scheduled. {self._line(job)}"
 
     async def list_for_tool(self, ctx: ToolContext) -> str:
         found = [job for job in await self.listed(_maker(ctx)) if job.person_id == ctx.person_id]
         return "\n".join(map(self._line, found)) or "There are no jobs."
 
-    async def change_for_tool(self, ctx: ToolContext, name: str, told: Mapping[str, Any]) -> str:
-        return f"Changed. {self._line(await self.change(name, told, _maker(ctx)))}"
+    async def change_for_tool(self, ctx: ToolContext, name: str, fields: Mapping[str, Any]) -> str:
+        return f"Changed. {self._line(await self.change(name, fields, _maker(ctx)))}"
 
     async def act_for_tool(self, ctx: ToolContext, name: str, action: str) -> str:
         match action:

@@ -25,7 +25,7 @@ from hermes.core.target_names import recipients
 from hermes.core.text import one_line, storable
 from hermes.services.cron import scripts
 from hermes.services.cron.firing import deliver_to, fire, lane_of, zone_of_job
-from hermes.services.models import meant
+from hermes.services.models import full_model_name
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
 from hermes.store import grants
@@ -153,7 +153,7 @@ class Jobs:
 
     # Making
 
-    async def create(self, told: Mapping[str, Any], maker: Maker, *, job_id: str = "") -> JobRow:
+    async def create(self, fields: Mapping[str, Any], maker: Maker, *, job_id: str = "") -> JobRow:
         """Make a job. With the id of a call that is repeated after a crash it is made once."""
         if not at_least(maker.role, PersonRole.USER):
             raise refusal("JOB_NOT_FOR_GUESTS")
@@ -169,59 +169,59 @@ class Jobs:
             created_at=now,
             updated_at=now,
         )
-        job = await asyncio.to_thread(self._with, blank, {"schedule": "", **told}, maker)
+        job = await asyncio.to_thread(self._with, blank, {"schedule": "", **fields}, maker)
         if not (job.prompt or job.script):
             raise refusal("JOB_EMPTY")
-        given = _grants(told.get("grants") or (), job, maker, now)
+        given = _grants(fields.get("grants") or (), job, maker, now)
         made = await self._db.write(_insert, job, given, is_limited=not maker.may_reach_all)
         self._changed()
         return made
 
-    async def refused(self, told: Mapping[str, Any], maker: Maker) -> dict[str, str]:
+    async def refused(self, fields: Mapping[str, Any], maker: Maker) -> dict[str, str]:
         """Say which parts of a job that is to be made would be refused, each with the reason."""
         now, found = self._clock.now(), dict[str, str]()
         blank = JobRow(id="", name="-", person_id=maker.person_id, role=maker.role.value, prompt="-", created_at=now)
-        for name, value in told.items():
+        for name, value in fields.items():
             try:
                 await asyncio.to_thread(self._with, blank, {name: value}, maker)
             except GatewayError as error:
                 found[name] = str(error)
         return found
 
-    async def change(self, name: str, told: Mapping[str, Any], maker: Maker) -> JobRow:
+    async def change(self, name: str, fields: Mapping[str, Any], maker: Maker) -> JobRow:
         """Change what is named, and nothing else. A new schedule counts from now."""
         job = await self.find(name, maker)
-        changed = await asyncio.to_thread(self._with, job, told, maker)
+        changed = await asyncio.to_thread(self._with, job, fields, maker)
         if not (changed.prompt or changed.script):
             raise refusal("JOB_EMPTY")
         # Whoever changes a job lends it no rights, and takes none that are above their own.
         role = job.role if at_least(maker.role, PersonRole(job.role)) else maker.role.value
         now = self._clock.now()
-        given = _grants(told.get("grants") or (), job, maker, now)
+        given = _grants(fields.get("grants") or (), job, maker, now)
         changed = replace(changed, role=role, updated_at=now)
         differs = {name: value for name, value in asdict(changed).items() if value != getattr(job, name)}
         made = await self._db.write(_update, job.id, differs, given)
         self._changed()
         return made or changed
 
-    def _with(self, job: JobRow, told: Mapping[str, Any], maker: Maker) -> JobRow:
+    def _with(self, job: JobRow, fields: Mapping[str, Any], maker: Maker) -> JobRow:
         """Return the job with what was told of it, each part checked. Blocks."""
-        unknown = [name for name in told if name not in FIELDS]
+        unknown = [name for name in fields if name not in FIELDS]
         if unknown:
             raise refusal("JOB_NO_FIELD", name=unknown[0], fields=", ".join(FIELDS))
-        text = {name: storable(str(value)).strip() for name, value in told.items() if isinstance(value, str)}
+        text = {name: storable(str(value)).strip() for name, value in fields.items() if isinstance(value, str)}
         changes: dict[str, Any] = {}
         if "prompt" in text:
             if len(text["prompt"]) > MAX_PROMPT_CHARS:
                 raise refusal("JOB_TOO_LONG", count=MAX_PROMPT_CHARS)
             changes["prompt"] = text["prompt"]
         changes |= {name: self._checked(name, text[name], maker) for name in _CHECKED if name in text}
-        if "skills" in told:
-            changes["skills"] = ",".join(self._skill_names(told["skills"] or ()))
-        if "no_agent" in told:
-            changes["no_agent"] = int(bool(told["no_agent"]))
-        if "repeat" in told:
-            changes["runs_left"] = _repeat(told["repeat"])
+        if "skills" in fields:
+            changes["skills"] = ",".join(self._skill_names(fields["skills"] or ()))
+        if "no_agent" in fields:
+            changes["no_agent"] = int(bool(fields["no_agent"]))
+        if "repeat" in fields:
+            changes["runs_left"] = _repeat(fields["repeat"])
         if "deliver" in text:
             changes["deliver"] = self._deliver(text["deliver"], job, maker)
         job = replace(job, **changes)
@@ -241,7 +241,7 @@ class Jobs:
                 return scripts.check(self._home, value)
             case "model" if value:
                 try:
-                    return meant(value, self._loaded())
+                    return full_model_name(value, self._loaded())
                 except ConfigError as error:
                     raise JobError(*error.args) from None
             case "workdir" if value:

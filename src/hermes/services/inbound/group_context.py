@@ -31,7 +31,7 @@ class _GroupLines:
     lines: deque[_OverheardLine]
     count: int = 0
     # by person: the last line they were shown with
-    told: BoundedDict[str, int] = field(default_factory=lambda: BoundedDict(MAX_PEOPLE))
+    shown_up_to: BoundedDict[str, int] = field(default_factory=lambda: BoundedDict(MAX_PEOPLE))
 
 
 class GroupContext:
@@ -57,8 +57,8 @@ class GroupContext:
         if str(message.session_key) not in self._places:
             return ()
         place = self._place(message, most)
-        since = place.told.get(message.sender_id, 0)
-        place.told[message.sender_id] = place.count
+        since = place.shown_up_to.get(message.sender_id, 0)
+        place.shown_up_to[message.sender_id] = place.count
         return tuple(line.quote for line in place.lines if line.number > since)
 
     def _place(self, message: InboundMessage, most: int) -> _GroupLines:
@@ -66,6 +66,6 @@ class GroupContext:
         place = self._places.get(name)
         if place is None or place.lines.maxlen != most:
             lines = deque(place.lines if place is not None else (), maxlen=most)
-            place = _GroupLines(lines, place.count, place.told) if place is not None else _GroupLines(lines)
+            place = _GroupLines(lines, place.count, place.shown_up_to) if place is not None else _GroupLines(lines)
         self._places[name] = place
         return place

@@ -99,8 +99,8 @@ class Notices:
         """
         platform = message.session_key.platform
         now = self._clock.now()
-        who = (platform, message.sender_id)
-        if self._logged.is_due((who, reason), now):
+        stranger = (platform, message.sender_id)
+        if self._logged.is_due((stranger, reason), now):
             log.warning(
                 "Unauthorized user: %s",
                 one_line(message.sender_id, MAX_ID_CHARS),
@@ -108,10 +108,10 @@ class Notices:
             )
         is_pairing = reason is RefusalReason.NOT_PAIRED
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
-        if not answers or not (self._codes_shown if is_pairing else self._strangers_notified).is_due(who, now):
+        if not answers or not (self._codes_shown if is_pairing else self._strangers_notified).is_due(stranger, now):
             return None
         account = (platform, message.session_key.account)
-        if not self._told_all.has_room(account, now) or not self._told_one.take(who, now):
+        if not self._told_all.has_room(account, now) or not self._told_one.take(stranger, now):
             return None
         self._told_all.take(account, now)
         if is_pairing:

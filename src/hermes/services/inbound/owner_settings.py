@@ -15,7 +15,9 @@ log = logging.getLogger(__name__)
 def apply_settings(tx: Tx, owners: tuple[str, ...], person: Person) -> None:
     """Give a person the role that ``owners`` says; take it from somebody who was named there and is no longer."""
     named = (
-        any(f"{one.platform}:{one.user_id}" in owners for one in people.accounts(tx, person.id)) if owners else False
+        any(f"{account.platform}:{account.user_id}" in owners for account in people.accounts(tx, person.id))
+        if owners
+        else False
     )
     by = people.owner_by(tx, person.id)
     if named and (by != OwnerBy.CONFIG or person.role != PersonRole.OWNER):

@@ -159,12 +159,12 @@ class Dispatch:
             if state.status in ("queued", "running", "waiting_approval"):
                 return  # it is ending; the next look finds it ended
         outcome = _outcome(state, is_late=is_late)
-        said = await self._main.read(last_words, state.turn) if state.turn is not None else ""
+        answer = await self._main.read(last_words, state.turn) if state.turn is not None else ""
         reason = "" if outcome is RunOutcome.ANSWERED else (state.turn.reason if state.turn else state.row.reason)
         after = _after(outcome, run, task, needs_review=self._config().kanban.review)
         session_id = state.turn.session_id if state.turn is not None else ""
         await db.write(
-            runs.end, run, outcome, after, reason=reason, result=said, session_id=session_id, now=self._clock.now()
+            runs.end, run, outcome, after, reason=reason, result=answer, session_id=session_id, now=self._clock.now()
         )
 
     async def _submit(self, db: Database, run: TaskRun) -> None:

@@ -47,15 +47,15 @@ class Alerts:
         self._config = config
         self._clock = clock
         self._waiting: asyncio.Queue[tuple[str, AccountKey | None]] = asyncio.Queue(MAX_WAITING)
-        self._told: dict[str, float] = {}
+        self._sent_at: dict[str, float] = {}
 
     def tell(self, text: str, *, but: AccountKey | None = None) -> None:
         """Queue an alert, once in a while. ``but`` is the account it is about."""
         now = self._clock.monotonic()
-        self._told = {told: at for told, at in self._told.items() if now - at < REPEAT_SECONDS}
-        if text in self._told:
+        self._sent_at = {sent: at for sent, at in self._sent_at.items() if now - at < REPEAT_SECONDS}
+        if text in self._sent_at:
             return
-        self._told[text] = now
+        self._sent_at[text] = now
         if self._waiting.full():
             log.warning("Alert dropped", extra={"reason": self._waiting.get_nowait()[0]})
         self._waiting.put_nowait((text, but))

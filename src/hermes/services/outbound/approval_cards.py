@@ -36,9 +36,9 @@ def how_to_answer(
         form = words.APPROVAL_ANSWER_SHARED
     if question.proof:
         form = words.APPROVAL_DENY
-    told = form.format(code=question.code, span=words.span(seconds))
+    text = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
-    return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
+    return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=text) if has_buttons else text])
 
 
 def how_at_end(words: Texts, *, proof: str, subject: str) -> str:
@@ -148,18 +148,18 @@ def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:
 
 def verdict(words: Texts, approval: Approval) -> str:
     """How a question ended, in a line."""
-    who = words.reason(one_line(approval.answered_by, 60)) or words.SOMEBODY_ANSWERED
+    answered_by = words.reason(one_line(approval.answered_by, 60)) or words.SOMEBODY_ANSWERED
     match approval.state:
         case ApprovalState.ALLOWED:
             reach = {
                 Scope.SESSION: words.CARD_ALLOWED_SESSION,
                 Scope.ALWAYS: words.CARD_ALLOWED_ALWAYS,
             }
-            return reach.get(Scope(approval.scope or Scope.ONCE), words.CARD_ALLOWED).format(who=who)
+            return reach.get(Scope(approval.scope or Scope.ONCE), words.CARD_ALLOWED).format(who=answered_by)
         case ApprovalState.DENIED:
             reason = one_line(approval.reason, 200)
             form = words.CARD_DENIED_BECAUSE if reason else words.CARD_DENIED
-            return form.format(who=who, reason=reason)
+            return form.format(who=answered_by, reason=reason)
         case ApprovalState.EXPIRED:
             return words.CARD_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
         case _:

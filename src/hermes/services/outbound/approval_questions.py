@@ -93,7 +93,7 @@ class QuestionWriter:
         words, limits = card.words, self._outbox_writer.capabilities(target)
         at_end = approval_cards.how_at_end(words, proof=question.proof, subject=question.subject)
         file_name = f"approval-{question.code}.txt"
-        told = {"count": card.count(), "code": question.code, "file": file_name}
+        values = {"count": card.count(), "code": question.code, "file": file_name}
         key = approval_cards.name_of_whole(name)
         if limits.media:
             try:
@@ -101,15 +101,15 @@ class QuestionWriter:
             except OSError as error:
                 log.warning("Question not written to a file", extra={"turn": turn_id, "reason": str(error)})
             else:
-                return card.excerpt(), f"{words.APPROVAL_LONG_FILE.format(**told)}\n{answer}", rows
-        whole = f"{words.APPROVAL_LONG_HERE.format(**told)}\n{answer}\n{at_end}"
+                return card.excerpt(), f"{words.APPROVAL_LONG_FILE.format(**values)}\n{answer}", rows
+        whole = f"{words.APPROVAL_LONG_HERE.format(**values)}\n{answer}\n{at_end}"
         if length(f"{card.whole()}\n{whole}", limits.text_unit) <= limits.text_limit:
             return card.whole(), whole, []
         message = OutboundMessage(target, f"{card.whole()}\n{at_end}")
         parts = self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=key)
         if len(parts) <= MAX_PARTS:
-            return card.excerpt(), f"{words.APPROVAL_LONG_MESSAGES.format(**told)}\n{answer}", parts
-        return card.excerpt(), f"{words.APPROVAL_LONG_ELSEWHERE.format(**told)}\n{answer}", []
+            return card.excerpt(), f"{words.APPROVAL_LONG_MESSAGES.format(**values)}\n{answer}", parts
+        return card.excerpt(), f"{words.APPROVAL_LONG_ELSEWHERE.format(**values)}\n{answer}", []
 
     def _text_file(self, target: Target, name: str, text: str, *, key: str, turn_id: str) -> list[Outgoing]:
         """Put a text into the spool and return the row that carries it."""

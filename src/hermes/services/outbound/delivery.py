@@ -316,8 +316,8 @@ class Delivery:
         reason = str(error)
         match error:
             case RateLimitedError(retry_after=seconds):
-                told = f"{outbox.TOLD_TO_WAIT} {seconds:.0f} s: {reason}"
-                return self._later(sending, max(seconds, MIN_WAIT_SECONDS), told)
+                reason_given = f"{outbox.TOLD_TO_WAIT} {seconds:.0f} s: {reason}"
+                return self._later(sending, max(seconds, MIN_WAIT_SECONDS), reason_given)
             case OutcomeUnknownError():
                 return self._unknown(sending, reason)
             case WindowClosedError():
@@ -344,8 +344,8 @@ class Delivery:
             outcome.record(tx, now)
             words = self._words(tx, sending)
             target = Target.parse(sending.target)
-            told = media.lost(words, target, sending.id, body, outcome.reason, expires_at=now + lifetime)
-            outbox.enqueue(tx, [told] if told is not None else [], now=now)
+            notice = media.lost(words, target, sending.id, body, outcome.reason, expires_at=now + lifetime)
+            outbox.enqueue(tx, [notice] if notice is not None else [], now=now)
 
         return replace(outcome, record=record)
 

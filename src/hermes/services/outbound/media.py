@@ -155,9 +155,9 @@ class Media:
                     raise ToolError(draft.words.FILES_TOO_MANY.format(most=MAX_FILES))
                 taken.append(await self._take(piece, ctx, limits, draft.words))
             except ToolError as error:
-                told = refusal(draft.words, piece.name, str(error))
-                draft.refused.append(told)
-                taken.append(told)
+                notice = refusal(draft.words, piece.name, str(error))
+                draft.refused.append(notice)
+                taken.append(notice)
         return taken
 
     async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, words: Texts) -> str | Ready:
@@ -291,8 +291,8 @@ def lost(
     if body.attachment is None:
         return None
     names = ", ".join(display_name(file.name or file.kind) for file in (body.attachment, *body.album))
-    told = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), MAX_REASON_CHARS))
-    text = "\n\n".join(part for part in (body.text, told) if part)
+    notice = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), MAX_REASON_CHARS))
+    text = "\n\n".join(part for part in (body.text, notice) if part)
     key = word_of(row_id)
     message = OutboundMessage(target, text, idempotency_key=key)
     return Outgoing(key, str(target), key, 0, OutboxKind.REPLY, codec.dump(message), expires_at)

@@ -23,18 +23,20 @@ class VoiceReply:
 
     async def say(self, target: Target, text: str, words: Texts, *, lane: str, turn_id: str) -> OutgoingFiles | None:
         """Return the voice message, a note on why there is none, or None. A long answer is spoken as far as it fits."""
-        said = speakable(text)
-        if not said:
+        spoken = speakable(text)
+        if not spoken:
             return None
         limits = self._outbox_writer.capabilities(target)
         try:
-            speech = await self._synthesizer.say(trim(said, MAX_TEXT_CHARS, TextUnit.CHARACTERS), as_voice=limits.voice)
+            speech = await self._synthesizer.say(
+                trim(spoken, MAX_TEXT_CHARS, TextUnit.CHARACTERS), as_voice=limits.voice
+            )
             is_voice = speech.is_voice and limits.voice
             kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
             made = GeneratedFile(speech.data, f"answer{speech.ending}", speech.mime, kind, new_id("ob"))
             return await self._media.pack(target, made, lane, turn_id, words)
         except ToolError as error:
-            told = words.NOT_SAID.format(reason=one_line(visible(str(error)), 300).rstrip("."))
+            notice = words.NOT_SAID.format(reason=one_line(visible(str(error)), 300).rstrip("."))
             return OutgoingFiles(
-                self._outbox_writer.rows(OutboundMessage(target, told), OutboxKind.REPLY, turn_id=turn_id), ()
+                self._outbox_writer.rows(OutboundMessage(target, notice), OutboxKind.REPLY, turn_id=turn_id), ()
             )

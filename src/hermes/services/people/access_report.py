@@ -115,7 +115,9 @@ def _standing(
         decided_at=pairing.decided_at if pairing is not None else None,
         decided_by=pairing.decided_by if pairing is not None else "",
         accounts=tuple(
-            f"{one.platform}:{one.user_id}" for one in known if (one.platform, one.user_id) != (key.platform, user)
+            f"{account.platform}:{account.user_id}"
+            for account in known
+            if (account.platform, account.user_id) != (key.platform, user)
         ),
         person_here=by_chat.user_id if by_chat is not None and by_chat.user_id != user else "",
         wrote_at=wrote.received_at if wrote is not None else None,

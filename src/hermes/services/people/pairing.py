@@ -173,14 +173,14 @@ class Pairings:
         if earlier is not None and earlier.state == PairingState.REFUSED and (earlier.decided_at or 0.0) > since:
             return None
         waiting = pairings.waiting(tx, platform, since=since)
-        known = next((one for one in waiting if one.user_id == user_id), None)
+        known = next((pairing for pairing in waiting if pairing.user_id == user_id), None)
         if known is not None:
             return PairingOffer(self._code(known), False, language, home_language)
         # A full list keeps nobody out: the oldest requests give way, and their senders may write again.
-        pending = [one for one in pairings.pending_of(tx, platform, account) if one.user_id != user_id]
+        pending = [pairing for pairing in pairings.pending_of(tx, platform, account) if pairing.user_id != user_id]
         displaced = pending[: max(0, len(pending) - rules.MAX_WAITING + 1)]
-        for one in displaced:
-            pairings.forget(tx, platform, one.user_id)
+        for pairing in displaced:
+            pairings.forget(tx, platform, pairing.user_id)
         pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
         made = pairings.get(tx, platform, user_id)
         assert made is not None  # noqa: S101 - written a line above, in this transaction
@@ -193,9 +193,9 @@ class Pairings:
 
         Without a code it announces a crowd.
         """
-        who = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
+        person = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
         if not code:
-            text = words.STRANGERS_QUEUE.format(who=who, platform=platform)
+            text = words.STRANGERS_QUEUE.format(who=person, platform=platform)
             # The key holds the hour: a crowd is announced once an hour.
             hour = int(self._clock.now() // rules.LIVE_SECONDS)
             return OutboundMessage(NOWHERE, text), f"crowd_{platform}_{account}_{hour}"
@@ -203,7 +203,7 @@ class Pairings:
             Button(words.LET_IN_BUTTON, rules.button_data(platform, code, approve=True)),
             Button(words.SEND_AWAY_BUTTON, rules.button_data(platform, code, approve=False)),
         )
-        text = words.STRANGER_AT_THE_DOOR.format(who=who, platform=platform, code=code)
+        text = words.STRANGER_AT_THE_DOOR.format(who=person, platform=platform, code=code)
         return OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}"
 
     def _decided_cards(self, tx: Tx, pairing: Pairing, by: str, *, is_in: bool, now: float) -> list[Outgoing]:
@@ -220,8 +220,8 @@ class Pairings:
             outbox.withdraw(tx, group, reason="decided before it was delivered", now=now)
             for row in outbox.of_group(tx, group)[-1:]:  # the part with the buttons
                 if self._outbox_writer.capabilities(Target.parse(row.target)).edits:
-                    who = codec.load_outbound(row.body).text.partition("\n")[0]
-                    ended.append(in_place_of(row, f"{who}\n\n{end}", now=now))
+                    headline = codec.load_outbound(row.body).text.partition("\n")[0]
+                    ended.append(in_place_of(row, f"{headline}\n\n{end}", now=now))
         return ended
 
     def _code(self, pairing: Pairing) -> str:
@@ -242,7 +242,7 @@ class Pairings:
         return await self._db.read(self._waiting, platform, since)
 
     def _waiting(self, tx: Tx, platform: str, since: float) -> list[PendingPairing]:
-        return [PendingPairing(one, self._code(one)) for one in pairings.waiting(tx, platform, since=since)]
+        return [PendingPairing(pairing, self._code(pairing)) for pairing in pairings.waiting(tx, platform, since=since)]
 
     async def decided(self, platform: str = "") -> list[Pairing]:
         return await self._db.read(pairings.decided, platform)
@@ -255,8 +255,8 @@ class Pairings:
 
         def let_in(tx: Tx, found: Pairing) -> tuple[ApprovedPairing, list[Outgoing]]:
             approval = self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now)
-            who = THE_OWNER if is_at_machine else by
-            return approval, self._decided_cards(tx, found, who, is_in=True, now=now)
+            decided_by = THE_OWNER if is_at_machine else by
+            return approval, self._decided_cards(tx, found, decided_by, is_in=True, now=now)
 
         approval = await self._with_code(platform, code, let_in, words, is_at_machine=is_at_machine, now=now)
         return self._noted(approval, by)
@@ -271,7 +271,7 @@ class Pairings:
 
         def let_in(tx: Tx) -> tuple[ApprovedPairing, list[Outgoing]]:
             waiting = pairings.waiting(tx, platform, since=now - rules.LIVE_SECONDS)
-            found = next((one for one in waiting if one.user_id == user_id), None)
+            found = next((pairing for pairing in waiting if pairing.user_id == user_id), None)
             if found is not None:
                 approval = self._let_in(tx, found, by, is_at_machine=True, now=now)
                 cards = self._decided_cards(tx, found, THE_OWNER, is_in=True, now=now)
@@ -310,8 +310,8 @@ class Pairings:
 
         def send_away(tx: Tx, found: Pairing) -> tuple[Pairing, list[Outgoing]]:
             pairings.decide(tx, found.platform, found.user_id, PairingState.REFUSED, by=by, now=now)
-            who = THE_OWNER if is_at_machine else by
-            return found, self._decided_cards(tx, found, who, is_in=False, now=now)
+            decided_by = THE_OWNER if is_at_machine else by
+            return found, self._decided_cards(tx, found, decided_by, is_in=False, now=now)
 
         found = await self._with_code(platform, code, send_away, words, is_at_machine=is_at_machine, now=now)
         log.info("Pairing refused", extra={"platform": platform, "user": found.user_id, "by": by})
@@ -335,7 +335,7 @@ class Pairings:
                 minutes = max(1, round((locked - now) / 60))
                 return PairingLockedError(words.PAIRING_LOCKED.format(platform=platform, minutes=minutes), locked - now)
             waiting = self._waiting(tx, platform, now - rules.LIVE_SECONDS)
-            found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
+            found = next((pending.pairing for pending in waiting if rules.is_same(pending.code, code)), None)
             if found is None:
                 if not is_at_machine:
                     pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
@@ -381,9 +381,9 @@ class Pairings:
         if not waiting:
             return f"{words.NO_SUCH_CODE} {words.NOBODY_WAITS.format(platform=platform)}"
         shown = "; ".join(
-            f"{one.pairing.platform} {one.code}, {one.pairing.name or one.pairing.user_id}, "
-            f"{max(0, round((now - one.pairing.asked_at) / 60))} min ago"
-            for one in waiting
+            f"{pending.pairing.platform} {pending.code}, {pending.pairing.name or pending.pairing.user_id}, "
+            f"{max(0, round((now - pending.pairing.asked_at) / 60))} min ago"
+            for pending in waiting
         )
         return f"{words.NO_SUCH_CODE} Waiting: {shown}."
 

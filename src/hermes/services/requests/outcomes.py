@@ -68,9 +68,11 @@ def read_result(tx: Tx, state: RequestState) -> TurnResult:
     if state.turn is None:
         ended = "stopped" if state.status == "cancelled" else "failed"
         return TurnResult("", ended, reason=state.row.reason, finish_reason="error")
-    said = read_record(tx, state.row, state.turn).messages
-    result = stored_result(state, state.turn, said)
-    if len(said) < 2 or codec.load_request(state.row.body).options.format is not None:
+    messages = read_record(tx, state.row, state.turn).messages
+    result = stored_result(state, state.turn, messages)
+    if len(messages) < 2 or codec.load_request(state.row.body).options.format is not None:
         return result
-    earlier = said[:-1] if said[-1].role is Role.ASSISTANT else said
-    return replace(result, segments=tuple(one.text.strip() for one in earlier if one.role is Role.ASSISTANT))
+    earlier = messages[:-1] if messages[-1].role is Role.ASSISTANT else messages
+    return replace(
+        result, segments=tuple(message.text.strip() for message in earlier if message.role is Role.ASSISTANT)
+    )

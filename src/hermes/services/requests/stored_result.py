@@ -18,11 +18,11 @@ _MODEL_REASON = re.compile(r"model (\w+): ")
 def stored_result(tx: Tx, turn: Turn) -> TurnResult:
     """Make the result from the turn's row and its last words."""
     lines = transcripts.lines_of_turn(tx, turn.session_id, turn.id)
-    said = [message for line in lines if (message := codec.read_chat(line.body)) is not None]
-    last = said[-1] if said and said[-1].role is Role.ASSISTANT else ChatMessage(Role.ASSISTANT)
+    messages = [message for line in lines if (message := codec.read_chat(line.body)) is not None]
+    last = messages[-1] if messages and messages[-1].role is Role.ASSISTANT else ChatMessage(Role.ASSISTANT)
     usage = Usage(turn.prompt_tokens, turn.completion_tokens)
     if turn.state == TurnState.DONE:
-        calls = unanswered(said)
+        calls = unanswered(messages)
         reason = "tool_calls" if calls else "stop"
         return TurnResult(turn.id, turn.state, last.text, "", reason, calls, usage, turn.model)
     kind = _MODEL_REASON.match(turn.reason)

@@ -67,8 +67,8 @@ class Subtasks:
                 if state.row.state not in (InboxState.QUEUED, InboxState.TAKEN):
                     if state.turn is None:
                         return SubtaskResult("set_aside", state.row.reason)
-                    said = await self._db.read(last_words, state.turn)
-                    return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
+                    answer = await self._db.read(last_words, state.turn)
+                    return SubtaskResult(state.turn.state, answer or state.turn.reason or "It ended without a word.")
                 handle.turn_id = state.row.turn_id or handle.turn_id
                 # Until the turn ended, or a while: what the bus did not tell is found in the store.
                 with suppress(TimeoutError):

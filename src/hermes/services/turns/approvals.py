@@ -150,8 +150,8 @@ class TurnApprovals:
         preview = await self._replies.close_preview(work)
         if not preview:
             return []
-        said = next((message.text for message in reversed(work.history) if message.role is Role.ASSISTANT), "")
-        return self._replies.rows(work, without_files(said).strip() or work.words.ASKED_BELOW, preview)
+        text = next((message.text for message in reversed(work.history) if message.role is Role.ASSISTANT), "")
+        return self._replies.rows(work, without_files(text).strip() or work.words.ASKED_BELOW, preview)
 
     # Answered with no, or not at all
 

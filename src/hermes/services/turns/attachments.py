@@ -130,13 +130,13 @@ class Attachments:
     async def _hear(self, path: Path, tale: _Tale) -> None:
         try:
             sound = await asyncio.to_thread(path.read_bytes)
-            said = await self._transcriber.hear(sound, tale.ctx.started_group)
+            transcript = await self._transcriber.hear(sound, tale.ctx.started_group)
         except (ToolError, OSError) as error:
             reason = one_line(visible(str(error)), 300).rstrip(".")
             tale.lines.append(f"(What is said in it could not be written down: {reason}.)")
             tale.troubles.append(tale.words.NOT_HEARD.format(reason=reason))
         else:
-            tale.lines.append(f"(Spoken by the person; written down by a machine, which may mishear:)\n{said}")
+            tale.lines.append(f"(Spoken by the person; written down by a machine, which may mishear:)\n{transcript}")
 
     async def _read(self, path: Path, attachment: Attachment, where: str, tale: _Tale) -> None:
         most = min(documents.MAX_SHOWN_CHARS, tale.room)
@@ -182,9 +182,9 @@ async def _show(path: Path, tale: _Tale) -> None:
 
 def _log_not_fetched(target: Target, attachment: Attachment, reason: str) -> None:
     """What the platform did not hand out; the name of a file is the person's own and stays out of the log."""
-    what = "Picture" if attachment.kind is AttachmentKind.IMAGE else "File"
+    noun = "Picture" if attachment.kind is AttachmentKind.IMAGE else "File"
     fields = {"platform": target.platform, "kind": attachment.kind.value, "size": attachment.size, "reason": reason}
-    log.warning("%s could not be fetched", what, extra=fields)
+    log.warning("%s could not be fetched", noun, extra=fields)
 
 
 def _failed(tale: _Tale, name: str, reason: str) -> None:

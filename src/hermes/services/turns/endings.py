@@ -67,9 +67,9 @@ class Endings:
             shown = ""
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
-        said = [] if is_stored else [answer]
+        messages = [] if is_stored else [answer]
         voice_reply = await self._replies.speak(work, text)
-        return await self._end(work, _TurnEnd(TurnState.DONE, "", shown, said, reply, voice_reply=voice_reply))
+        return await self._end(work, _TurnEnd(TurnState.DONE, "", shown, messages, reply, voice_reply=voice_reply))
 
     async def failed(self, work: RunningTurn, reason: str, text: str) -> bool:
         return await self._end(work, _TurnEnd(TurnState.FAILED, reason, text))
@@ -92,8 +92,8 @@ class Endings:
     async def interrupted(self, work: RunningTurn, reason: StopReason) -> bool:
         """Ended on purpose: no answer goes out; what was said so far is kept, and marked as unfinished."""
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
-        said = _interrupted_words(work, work.partial.strip())
-        return await self._end(work, _TurnEnd(state, reason.value, messages=said))
+        text = _interrupted_words(work, work.partial.strip())
+        return await self._end(work, _TurnEnd(state, reason.value, messages=text))
 
     async def _end(self, work: RunningTurn, end: _TurnEnd) -> bool:
         work.control.is_ending = True

@@ -30,9 +30,9 @@ class Files:
             return self._notice(work, lines, "lost")
 
         now = self._parts.clock.now()
-        told, rows = await self._parts.db.write(steps.tell_lost_files, work.begun.claim, work.turn, notice, now=now)
+        message, rows = await self._parts.db.write(steps.tell_lost_files, work.begun.claim, work.turn, notice, now=now)
         self._parts.outbox_writer.due(rows)
-        work.history += told
+        work.history += message
 
     async def tell_moved(self, work: RunningTurn) -> None:
         """Say to model and person that the files and processes of another node are not here."""
@@ -42,10 +42,10 @@ class Files:
         rows = self._notice(work, [work.words.MOVED_FROM_NODE.format(before=before, here=here)], "moved")
         text = ENGLISH.MOVED_FROM_NODE.format(before=before, here=here)
         now = self._parts.clock.now()
-        told = await self._parts.db.write(steps.tell_moved, work.begun.claim, work.turn, text, rows, now=now)
-        if told:
+        message = await self._parts.db.write(steps.tell_moved, work.begun.claim, work.turn, text, rows, now=now)
+        if message:
             self._parts.outbox_writer.due(rows)
-            work.history += told
+            work.history += message
 
     async def fetch(self, work: RunningTurn) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
@@ -67,10 +67,10 @@ class Files:
         if prompt.speaker:  # what is said in a voice message is that person's too
             rest = message.text.removeprefix(attachments.MARK).lstrip("\n")
             message = replace(message, text=under(f"{attachments.MARK} {prompt.speaker}", rest))
-        told = self._notice(work, arrival.troubles, "files", reply_to=work.turn.reply_to)
+        notice = self._notice(work, arrival.troubles, "files", reply_to=work.turn.reply_to)
         now = self._parts.clock.now()
-        await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, message, told, now=now)
-        self._parts.outbox_writer.due(told)
+        await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, message, notice, now=now)
+        self._parts.outbox_writer.due(notice)
         work.history.append(message)
 
     def _notice(self, work: RunningTurn, lines: Sequence[str], name: str, *, reply_to: str = "") -> list[Outgoing]:

@@ -402,9 +402,9 @@ class Lanes:
             why = renewal(policy, last_used=session.updated_at, now=now, zone=zone)
             words = words_of(pick_language(config.language, language))
             text = words.RENEWED_IDLE if why is ResetMode.IDLE else words.RENEWED_DAILY
-            told = text.format(span=words.span(policy.idle_minutes * 60), hour=policy.at_hour)
+            notice = text.format(span=words.span(policy.idle_minutes * 60), hour=policy.at_hour)
             # Named by how far the session had come: one that is taken up again can be renewed again.
-            return self._outbox_writer.notice(key.target, told, key=f"ob_renewed_{session.id}_{session.seq}")
+            return self._outbox_writer.notice(key.target, notice, key=f"ob_renewed_{session.id}_{session.seq}")
 
         return BeginRules(pick, self._compose, renews, tell_renewed)  # type: ignore[arg-type]
 

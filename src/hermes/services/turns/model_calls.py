@@ -235,5 +235,5 @@ def calls_of_client(work: RunningTurn) -> ModelReply | None:
     left = unanswered(work.history) if work.calls and work.options.tools else ()
     if not left:
         return None
-    said = next(message.text for message in reversed(work.history) if message.role is Role.ASSISTANT)
-    return ModelReply(said, left, finish_reason="tool_calls")
+    text = next(message.text for message in reversed(work.history) if message.role is Role.ASSISTANT)
+    return ModelReply(text, left, finish_reason="tool_calls")

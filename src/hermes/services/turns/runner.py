@@ -89,8 +89,8 @@ class TurnRunner:
         return work
 
     def _words(self, begun: BegunTurn) -> Texts:
-        said = begun.prompt.message.text if begun.prompt is not None else ""
-        return words_of(pick(self._parts.config().language, begun.language, text=said))
+        text = begun.prompt.message.text if begun.prompt is not None else ""
+        return words_of(pick(self._parts.config().language, begun.language, text=text))
 
     async def _guarded(self, work: RunningTurn) -> bool:
         """Carry it within its limits; whatever it meets there ends it in words."""
@@ -174,9 +174,9 @@ class TurnRunner:
         )
         work.step_added()
         work.history.append(message)
-        told = reply.text if work.options.format is None else ""
-        work.segments.append(told.strip())
-        self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, told))
+        shown = reply.text if work.options.format is None else ""
+        work.segments.append(shown.strip())
+        self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, shown))
         self._questions.tell(work, new_calls)
 
 

@@ -92,8 +92,8 @@ class Calls:
         if output.after is not None:
             output.after()
         work.calls[index] = replace(call, state=CallState.DONE, outcome=outcome, result=result)
-        told = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=output.images)
-        work.history.append(told)
+        message = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=output.images)
+        work.history.append(message)
 
 
 def closing_question(work: RunningTurn) -> ModelReply | None:

@@ -116,9 +116,9 @@ class Webhooks:
 
     # Subscribing
 
-    async def subscribe(self, told: Mapping[str, Any]) -> WebhookRoute:
+    async def subscribe(self, fields: Mapping[str, Any]) -> WebhookRoute:
         """Make a route, or change the one of this name. Without a secret it gets a new one."""
-        name = str(told.get("name") or "")
+        name = str(fields.get("name") or "")
         if not NAME.fullmatch(name):
             raise GatewayError("A route is named with small letters, digits, - and _, for example github-issues.")
         known = self.routes().get(name)
@@ -128,14 +128,14 @@ class Webhooks:
             )
         row = WebhookRow(
             name=name,
-            secret=_text(told, "secret") or (known.secret if known else f"whsec_{secrets.token_urlsafe(32)}"),
-            signature=_choice(told, "signature", SIGNATURES, "auto"),
-            events=",".join(_names(told.get("events"))),
-            prompt=_text(told, "prompt")[:MAX_PROMPT_CHARS],
-            skills=",".join(_names(told.get("skills"))),
-            deliver=_text(told, "deliver"),
-            deliver_only=int(bool(told.get("deliver_only"))),
-            role=_choice(told, "role", tuple(map(str, ROLES)), PersonRole.GUEST.value),
+            secret=_text(fields, "secret") or (known.secret if known else f"whsec_{secrets.token_urlsafe(32)}"),
+            signature=_choice(fields, "signature", SIGNATURES, "auto"),
+            events=",".join(_names(fields.get("events"))),
+            prompt=_text(fields, "prompt")[:MAX_PROMPT_CHARS],
+            skills=",".join(_names(fields.get("skills"))),
+            deliver=_text(fields, "deliver"),
+            deliver_only=int(bool(fields.get("deliver_only"))),
+            role=_choice(fields, "role", tuple(map(str, ROLES)), PersonRole.GUEST.value),
             created_at=self._clock.now(),
         )
         if row.deliver_only and not (row.prompt and row.deliver):
@@ -254,8 +254,8 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
-def _text(told: Mapping[str, Any], name: str) -> str:
-    return storable(str(told.get(name) or "")).strip()
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    return storable(str(fields.get(name) or "")).strip()
 
 
 def _names(value: Any) -> list[str]:
@@ -263,8 +263,8 @@ def _names(value: Any) -> list[str]:
     return [storable(str(part)).strip() for part in parts if str(part).strip()]
 
 
-def _choice(told: Mapping[str, Any], name: str, known: tuple[str, ...], default: str) -> str:
-    value = _text(told, name) or default
+def _choice(fields: Mapping[str, Any], name: str, known: tuple[str, ...], default: str) -> str:
+    value = _text(fields, name) or default
     if value not in known:
         raise GatewayError(f"{name} is one of {', '.join(known)}, not {one_line(value, 40)!r}.")
     return value

@@ -243,8 +243,8 @@ def open_archive(path: Path, key: bytes | None) -> Iterator[ArchiveReader]:
                 yield ArchiveReader(path, tar, stream, key)
     except (gzip.BadGzipFile, tarfile.TarError, zlib.error, ValueError, RecursionError) as error:
         is_whole = isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error)
-        what = "is no backup of Hermes" if is_whole else "is damaged"
-        raise ArchiveRefusedError(f"{path.name} {what}.") from error
+        complaint = "is no backup of Hermes" if is_whole else "is damaged"
+        raise ArchiveRefusedError(f"{path.name} {complaint}.") from error
     except EOFError as error:
         raise ArchiveRefusedError(f"{path.name} ends too early: it is not complete.") from error
 

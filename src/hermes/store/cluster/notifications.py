@@ -17,7 +17,9 @@ def notify(tx: Tx, kind: Kind, key: str) -> None:
     A key too long for a payload is left to the slow poll.
     """
     if tx.dialect.name == "postgres" and len(key.encode()) <= MAX_ID_BYTES:
-        tx.run("SELECT pg_notify(:channel || '.' || current_schema(), :said)", channel=CHANNEL, said=f"{kind} {key}")
+        tx.run(
+            "SELECT pg_notify(:channel || '.' || current_schema(), :payload)", channel=CHANNEL, payload=f"{kind} {key}"
+        )
 
 
 def parse(payload: str) -> tuple[str, str]:

@@ -92,10 +92,10 @@ def _state(node: NodeRow, now: float) -> str:
 
 def _facts(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        data = json.loads(text)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _held(tx: Tx, table: str) -> dict[str, int]:

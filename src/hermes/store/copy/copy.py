@@ -366,8 +366,8 @@ def refuse_running_gateways(address: str) -> Iterator[None]:
         taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {HERE})".encode()).fetchone()
         running = _running(connection)
         if running or taken is None or not taken[0]:
-            who = f" ({', '.join(running)})" if running else ""
-            raise GatewayError(f"A gateway works on {described(address)}{who}. Stop it before the copy.")
+            names = f" ({', '.join(running)})" if running else ""
+            raise GatewayError(f"A gateway works on {described(address)}{names}. Stop it before the copy.")
         yield
 
 

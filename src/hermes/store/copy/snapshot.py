@@ -205,9 +205,9 @@ def described(url: str) -> str:
     import psycopg.conninfo
 
     try:
-        told = psycopg.conninfo.conninfo_to_dict(url)
+        parts = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
         return "PostgreSQL"
-    where = ":".join(str(told[part]) for part in ("host", "port") if told.get(part))
-    schema = str(told.get("options") or "").partition("search_path=")[2].split(" ")[0]
-    return "/".join(part for part in ("postgresql:/", where, str(told.get("dbname") or ""), schema) if part)
+    where = ":".join(str(parts[part]) for part in ("host", "port") if parts.get(part))
+    schema = str(parts.get("options") or "").partition("search_path=")[2].split(" ")[0]
+    return "/".join(part for part in ("postgresql:/", where, str(parts.get("dbname") or ""), schema) if part)

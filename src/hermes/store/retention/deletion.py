@@ -269,13 +269,13 @@ def children_of(tx: Tx, names: Iterable[str]) -> list[str]:
 def without_words(body: str) -> str:
     """A stored message that says where it came from and nothing else. It can still be read as what it was."""
     try:
-        told = json.loads(body)
+        body_data = json.loads(body)
     except ValueError:
         return "{}"
-    if not isinstance(told, dict):
+    if not isinstance(body_data, dict):
         return "{}"
-    kept = {name: value for name, value in told.items() if name in _NAMES}
-    kept |= {name: empty for name, empty in _WORDS.items() if name in told}
+    kept = {name: value for name, value in body_data.items() if name in _NAMES}
+    kept |= {name: empty for name, empty in _WORDS.items() if name in body_data}
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -315,14 +315,14 @@ def _note_pictures(tx: Tx, bodies: Iterable[str], *, now: float) -> None:
 def _note_local(body: str, traces: Traces) -> None:
     """Note what was typed in a terminal, and the pictures that were sent from there."""
     try:
-        told = json.loads(body)
+        data = json.loads(body)
     except ValueError:
         return
-    if not isinstance(told, dict):
+    if not isinstance(data, dict):
         return
-    if text := str(told.get("text") or ""):
+    if text := str(data.get("text") or ""):
         traces.typed.append(text)
-    for attachment in told.get("attachments") or ():
+    for attachment in data.get("attachments") or ():
         if isinstance(attachment, dict) and attachment.get("file_id"):
             traces.local_files.append(str(attachment["file_id"]))
 

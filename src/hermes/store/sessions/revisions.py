@@ -71,11 +71,11 @@ def revisions_of(lines: Iterable[tuple[int, str, str, float]]) -> list[Revision]
     """The revisions that these lines (seq, kind, body, at) tell of. A line that cannot be read is passed over."""
     found: dict[int, Revision] = {}
     for seq, kind, body, at in lines:
-        told = body_of(body)
-        number = told.get(REVISION)
-        if kind == REVISION and isinstance(number, int) and isinstance(told.get("up_to"), int):
-            summary, model = str(told.get("text", "")), str(told.get("model", ""))
-            found[number] = Revision(number, told["up_to"], seq, summary, model, at)
+        fields = body_of(body)
+        number = fields.get(REVISION)
+        if kind == REVISION and isinstance(number, int) and isinstance(fields.get("up_to"), int):
+            summary, model = str(fields.get("text", "")), str(fields.get("model", ""))
+            found[number] = Revision(number, fields["up_to"], seq, summary, model, at)
         elif kind == UNDO and isinstance(number, int) and number in found:
             found[number] = replace(found[number], undone_at=at)
     return list(found.values())
@@ -97,10 +97,10 @@ def make_again(tx: Tx, session_id: str) -> None:
 
 def body_of(body: str) -> dict[str, Any]:
     try:
-        told = json.loads(body)
+        fields = json.loads(body)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def undone_from(body: str) -> int:

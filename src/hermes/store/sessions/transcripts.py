@@ -445,8 +445,8 @@ def belongs_to(tx: Tx, session_id: str, person_id: str) -> bool:
     """Whether this person had turns in it and nobody else ever did. A shared talk belongs to nobody alone."""
     if not person_id:
         return False
-    who = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
-    return who == [person_id]
+    people = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
+    return people == [person_id]
 
 
 def of_person(tx: Tx, person_id: str, *, limit: int) -> list[Session]:

@@ -42,8 +42,8 @@ def compress(tx: Tx, session_id: str, shorter: Shorter, *, now: float) -> int:
     if (active.revision if active else 0) != shorter.basis.revision or undone_since is not None:
         return 0
     number = (newest.revision if newest else 0) + 1
-    told = {"revision": number, "up_to": shorter.up_to, "text": shorter.summary, "model": shorter.model}
-    line = _append(tx, session_id, REVISION, told, now)
+    fields = {"revision": number, "up_to": shorter.up_to, "text": shorter.summary, "model": shorter.model}
+    line = _append(tx, session_id, REVISION, fields, now)
     made = Revision(number, shorter.up_to, line, shorter.summary, shorter.model, now)
     revisions.put(tx, session_id, made)
     return number
@@ -95,8 +95,8 @@ def newest_exchange(tx: Tx, session_id: str) -> tuple[str, str]:
     turn_of = _turns(tx, session_id, talk)
     turn_id = turn_of[talk.seqs[-1]]
     lines = zip(talk.seqs, talk.messages, strict=True)
-    said = (line.text for seq, line in lines if turn_of[seq] == turn_id and line.role is Role.USER)
-    return turn_id, next(said, "")
+    texts = (line.text for seq, line in lines if turn_of[seq] == turn_id and line.role is Role.USER)
+    return turn_id, next(texts, "")
 
 
 def take_back_exchange(tx: Tx, session_id: str, *, asked: str = "", now: float) -> Undone:
@@ -117,8 +117,8 @@ def _take_back(tx: Tx, session_id: str, talk: Context, count: int, asked: str, n
     first = talk.seqs[taken[0]]
     asking = (talk.messages[place] for place in taken)
     text = next((message.text for message in asking if message.role is Role.USER), "")[:200]
-    told = {"from": first, "exchanges": len(turns), "text": TAKEN.format(first), "said": text, "asked": asked}
-    _append(tx, session_id, UNDO, told, now)
+    fields = {"from": first, "exchanges": len(turns), "text": TAKEN.format(first), "said": text, "asked": asked}
+    _append(tx, session_id, UNDO, fields, now)
     return Undone(exchanges=len(turns), text=text)
 
 
@@ -146,13 +146,13 @@ def _answer_to(tx: Tx, session_id: str, asked: str) -> Undone | None:
     last = tx.value(
         "SELECT body FROM transcript WHERE session_id = :id AND kind = 'undo' ORDER BY seq DESC LIMIT 1", id=session_id
     )
-    told = revisions.body_of(str(last)) if last else {}
-    if told.get("asked") != asked:
+    fields = revisions.body_of(str(last)) if last else {}
+    if fields.get("asked") != asked:
         return None
-    return Undone(int(told.get("revision", 0)), int(told.get("exchanges", 0)), str(told.get("said", "")))
+    return Undone(int(fields.get("revision", 0)), int(fields.get("exchanges", 0)), str(fields.get("said", "")))
 
 
-def _append(tx: Tx, session_id: str, kind: str, told: dict[str, Any], now: float) -> int:
+def _append(tx: Tx, session_id: str, kind: str, fields: dict[str, Any], now: float) -> int:
     return transcripts.append_line(
-        tx, session_id, kind, json.dumps({"role": kind, **told}, ensure_ascii=False), now=now
+        tx, session_id, kind, json.dumps({"role": kind, **fields}, ensure_ascii=False), now=now
     )

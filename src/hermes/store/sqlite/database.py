@@ -271,9 +271,9 @@ class SqliteDatabase(Database):
         if isinstance(error, GatewayError) and not isinstance(error, StoreIsDownError):
             error = StoreIsDownError(str(error))  # a file that is another's by now: who writes can only wait
         self._say_down(error)
-        told = self._in_words(error)
+        described = self._in_words(error)
         for job in group:
-            job.fail(told)
+            job.fail(described)
 
     def _undo(self) -> None:
         connection = self._file.connection
@@ -354,9 +354,9 @@ class SqliteDatabase(Database):
 
     def _say_down(self, error: BaseException) -> None:
         """Report the trouble once; the next write that works reports its end."""
-        told = self._in_words(error)
-        if not self._down and (isinstance(told, StoreIsDownError | OSError) or error_code(error)):
-            self._down = str(told)
+        described = self._in_words(error)
+        if not self._down and (isinstance(described, StoreIsDownError | OSError) or error_code(error)):
+            self._down = str(described)
             kinds = {sqlite3.SQLITE_FULL: "full", sqlite3.SQLITE_BUSY: "locked"}
             self._tell(Trouble(kinds.get(error_code(error), "down"), self._down))
             with contextlib.suppress(RuntimeError):  # the loop is closed

@@ -92,7 +92,7 @@ def _comparison(connection: sqlite3.Connection, steps: Sequence[migrate.Migratio
     return f"{schema} {migrations.hexdigest()}"
 
 
-def _add(connection: sqlite3.Connection, what: str, statement: str) -> list[str]:
+def _add(connection: sqlite3.Connection, change: str, statement: str) -> list[str]:
     try:
         with transaction(connection):
             connection.execute(statement)
@@ -100,4 +100,4 @@ def _add(connection: sqlite3.Connection, what: str, statement: str) -> list[str]
         if "duplicate column" in str(error) or "already exists" in str(error):
             return []  # another process was quicker
         raise
-    return [what]
+    return [change]

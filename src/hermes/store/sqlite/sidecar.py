@@ -40,7 +40,7 @@ class SidecarWriter:
         self._seen: set[Change] = set()
         self._due: set[Change] = set()
         self._unwritten: set[Change] = set()
-        self._said = ""
+        self._logged = ""
         self._has_sessions = False
 
     def watch(self, connection: sqlite3.Connection) -> None:
@@ -61,8 +61,8 @@ class SidecarWriter:
         if self._mirror.is_missing():
             self._seen.add(_EVERYTHING)
 
-    def _note(self, what: str, which: str) -> None:
-        self._seen.add((what, which))
+    def _note(self, kind: str, which: str) -> None:
+        self._seen.add((kind, which))
 
     def _note_row(self, table: str, *key: str | int) -> None:
         self._seen.add((_MIRROR, self._mirror.name_of(table, *key)))
@@ -103,12 +103,12 @@ class SidecarWriter:
             "session": lambda session_id: self._journal.note_session(tx, session_id),
             "deleted": lambda session_id: self._journal.remove(tx, session_id),
         }
-        for what, which in sorted(change for change in due if change[0] != _MIRROR):
+        for kind, which in sorted(change for change in due if change[0] != _MIRROR):
             try:
-                work[what](which)
+                work[kind](which)
                 self._index.note(tx, which)
             except OSError as error:
-                failed[what, which] = error
+                failed[kind, which] = error
         self._unwritten = set(failed)
         self._say(next(iter(failed.values()), None) or self._keep_index(tx, is_last=is_last))
 
@@ -134,8 +134,8 @@ class SidecarWriter:
 
     def _say(self, error: OSError | None) -> None:
         """Once for each reason."""
-        said, self._said = self._said, str(error or "")
-        if error is not None and said != self._said:
+        earlier, self._logged = self._logged, str(error or "")
+        if error is not None and earlier != self._logged:
             log.warning("Sidecar not written", extra={"reason": str(error)})
 
 

@@ -172,11 +172,11 @@ def _rows_after(tx: Tx, session_id: str, last: int) -> Iterator[list[Json]]:
 
 def _line(session_id: str, seq: int, turn_id: str, kind: str, body: str, at: float) -> Json:
     try:
-        told = orjson.loads(body)
+        data = orjson.loads(body)
     except ValueError:
-        told = body
-    role = told.get("role", kind) if isinstance(told, dict) else kind
-    return {"session": session_id, "seq": seq, "at": at, "role": role, "turn": turn_id, "kind": kind, "body": told}
+        data = body
+    role = data.get("role", kind) if isinstance(data, dict) else kind
+    return {"session": session_id, "seq": seq, "at": at, "role": role, "turn": turn_id, "kind": kind, "body": data}
 
 
 def _session_row(tx: Tx, session_id: str) -> Json | None:
@@ -279,10 +279,10 @@ def restore(folder: Path, target: sqlite3.Connection) -> int:
         if found is None or found[0] != found[1]:
             _restore_one(read(path), target)
     # Make the rows of revisions again that the lines tell of and the table lacks.
-    told = (
+    sentence = (
         "SELECT session_id, seq, kind, body, at FROM transcript WHERE kind IN ('revision', 'undo') ORDER BY session_id"
     )
-    rows = target.execute(f"{told}, seq").fetchall()
+    rows = target.execute(f"{sentence}, seq").fetchall()
     names = ", ".join(f":{name}" for name in revisions.COLUMNS.split(", "))
     for session_id, lines in groupby(rows, key=lambda row: row[0]):
         target.executemany(

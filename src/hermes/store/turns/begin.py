@@ -234,10 +234,10 @@ def _writer(tx: Tx, prompt: Prompt) -> Person:
 
 def _join(tx: Tx, turn: Turn, prompt: Prompt, *, is_new: bool, now: float) -> Context:
     """Add the prompt to the session of its turn, and read the talk as it is then."""
-    said = [*prompt.before, prompt.message]
+    messages = [*prompt.before, prompt.message]
     if is_new:
-        return transcripts.start(tx, turn.session_id, turn.lane, turn.id, said, now=now)
-    transcripts.append(tx, turn.session_id, turn.id, said, now=now)
+        return transcripts.start(tx, turn.session_id, turn.lane, turn.id, messages, now=now)
+    transcripts.append(tx, turn.session_id, turn.id, messages, now=now)
     return _context(tx, turn.session_id, prompt)
 
 

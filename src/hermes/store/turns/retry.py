@@ -50,8 +50,8 @@ def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: s
     """Take the newest exchange back and queue its start again, once per ``asked``; only for who asked it."""
     if (done := inbox.get(tx, event_after(asked))) is not None:
         return Retried(text=codec.load_message(done.body).text)
-    turn_id, said = undo.newest_exchange(tx, session_id)
-    if not said:
+    turn_id, text = undo.newest_exchange(tx, session_id)
+    if not text:
         return NOTHING
     if not _is_theirs(tx, session_id, turn_id, place.person_id):
         return Retried(is_anothers=True)
@@ -62,8 +62,8 @@ def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: s
     rows: list[InboxRow | None] = [
         row for row in inbox.of_turn(tx, turn_id) if row.kind in ASKABLE and _is_of(tx, row, place)
     ]
-    inbox.accept(tx, [_event(place, row, said, again, asked, n, now) for n, row in enumerate(rows or [None])], now=now)
-    return Retried(text=said)
+    inbox.accept(tx, [_event(place, row, text, again, asked, n, now) for n, row in enumerate(rows or [None])], now=now)
+    return Retried(text=text)
 
 
 def _is_theirs(tx: Tx, session_id: str, turn_id: str, person_id: str) -> bool:
@@ -77,9 +77,9 @@ def _is_of(tx: Tx, row: InboxRow, place: RetryOrigin) -> bool:
 
 
 def _event(
-    place: RetryOrigin, row: InboxRow | None, said: str, again: Again, asked: str, position: int, now: float
+    place: RetryOrigin, row: InboxRow | None, text: str, again: Again, asked: str, position: int, now: float
 ) -> Incoming:
-    kind, body = again(row, said)
+    kind, body = again(row, text)
     event_id = event_after(asked, position)
     return Incoming(
         event_id,

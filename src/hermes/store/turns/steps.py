@@ -53,11 +53,11 @@ def tell_lost_files(
     if not lost:
         return [], ()
     lines = [f"{file.name} did not reach the person: {file.reason}" for file in lost]
-    told = ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lines]))
-    transcripts.append(tx, turn.session_id, turn.id, [told], now=now)
+    message = ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lines]))
+    transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     rows = outgoing([file for file in lost if not file.was_told])
     outbox.enqueue(tx, rows, now=now)
-    return [told], rows
+    return [message], rows
 
 
 def tell_moved(
@@ -68,10 +68,10 @@ def tell_moved(
     if any(call.state != CallState.DONE for call in tool_calls.of_step(tx, turn.id, turn.steps)):
         return []
     lanes.depend_on(tx, held.key, "")
-    told = ChatMessage(Role.USER, f"[{text}]")
-    transcripts.append(tx, turn.session_id, turn.id, [told], now=now)
+    message = ChatMessage(Role.USER, f"[{text}]")
+    transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     outbox.enqueue(tx, rows, now=now)
-    return [told]
+    return [message]
 
 
 # What is written while it runs
@@ -93,8 +93,8 @@ def steer(
     """
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
-    meant = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
-    rows = _of_turns_person(tx, turn, meant)
+    chosen = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
+    rows = _of_turns_person(tx, turn, chosen)
     prompt = prompts.composed(tx, compose, rows, now)
     if prompt is None:
         return None

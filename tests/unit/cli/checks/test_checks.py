@@ -21,7 +21,7 @@ from hermes.cli.checks.ports import api_check, ports_check
 from hermes.cli.checks.service import service_check
 from hermes.cli.checks.stores import Store, look_at_files, stores_check
 from hermes.cli.doctor import screen
-from hermes.cli.status import untold_problems
+from hermes.cli.status import unreported_problems
 from hermes.cli.support.client import load_config
 from hermes.cli.support.connectivity import Reached, list_of
 from hermes.hosting.heartbeat import Beat
@@ -315,4 +315,4 @@ def test_a_problem_that_the_gateway_tells_is_not_shown_twice() -> None:
         "b: is unknown.",
     ]
     told = ["config.yaml line 2: is not valid YAML. What it said before stays in force."]
-    assert untold_problems(found, told) == ["b: is unknown."]
+    assert unreported_problems(found, told) == ["b: is unknown."]

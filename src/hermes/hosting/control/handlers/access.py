@@ -42,7 +42,7 @@ class StandingVerbs:
         user = str(args.get("user") or "").strip()
         if not user:
             raise GatewayError("Which user? Name an id, or platform:id.")
-        return [asdict(one) for one in await self._db.read(self._standings, user)]
+        return [asdict(report) for report in await self._db.read(self._standings, user)]
 
     def _standings(self, tx: Tx, user: str) -> list[AccessReport]:
         config = self._config()

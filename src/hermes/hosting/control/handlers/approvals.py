@@ -71,7 +71,7 @@ class ApprovalVerbs:
     async def _answer_all(self, *, allow: bool, scope: Scope, reason: str) -> dict[str, Any]:
         done: list[str] = []
         unseen: list[str] = []
-        while waiting := [one for one in await self._approvals.pending() if one.code not in unseen]:
+        while waiting := [pending for pending in await self._approvals.pending() if pending.code not in unseen]:
             for approval in waiting:
                 answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
                 if answered.answer is AnswerOutcome.TAKEN:

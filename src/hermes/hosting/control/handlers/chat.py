@@ -77,11 +77,11 @@ class ChatVerbs:
         with self._gateway.bus.watch(saw):
             while True:
                 is_due.clear()
-                now, told = await self._gateway.db.read(_news, lane, seen)
+                now, news = await self._gateway.db.read(_news, lane, seen)
                 if is_new or (now.session, now.lane) != (seen.session, seen.lane):
                     where = self._title(SessionKey.parse(now.lane).platform) if now.lane != lane else ""
                     await reply.event({"kind": "place", "session": now.session, "seq": now.seq, "platform": where})
-                for message in self._titled(told):
+                for message in self._titled(news):
                     await reply.event({"kind": "said", "session": now.session, **message})
                 seen, is_new = now, False
                 try:
@@ -164,15 +164,15 @@ def _news(tx: Tx, lane: str, seen: _Followed) -> tuple[_Followed, list[dict[str,
         return _Followed("", 0, lane), []
     if session.id != seen.session:  # whoever took it up here was shown it
         return _Followed(session.id, session.seq, session.key), []
-    told: list[dict[str, Any]] = []
+    news: list[dict[str, Any]] = []
     lines = transcripts.lines(tx, session.id, after=seen.seq, limit=MAX_MESSAGES) if session.seq > seen.seq else []
     for line in lines:
         message = codec.read_chat(line.body) if line.kind == "message" else None
         if message is None or message.role not in (Role.USER, Role.ASSISTANT):
             continue
         if origin := _origin(tx, line.turn_id, lane):
-            told.append({"seq": line.seq, **_to_dict(message), **origin})
-    return _Followed(session.id, lines[-1].seq if lines else seen.seq, session.key), told
+            news.append({"seq": line.seq, **_to_dict(message), **origin})
+    return _Followed(session.id, lines[-1].seq if lines else seen.seq, session.key), news
 
 
 def _sessions(tx: Tx, limit: int) -> list[dict[str, Any]]:

@@ -49,19 +49,19 @@ class CronVerbs:
 
     async def create(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{job: {…}, key}``: one key makes one job. The answer says where the job's answers will go."""
-        jobs, told = self._gateway.jobs(), args.get("job")
-        if not isinstance(told, dict):
+        jobs, fields = self._gateway.jobs(), args.get("job")
+        if not isinstance(fields, dict):
             raise GatewayError("The job is missing.")
         key = str(args.get("key") or "")
-        job = await jobs.create(told, await self._maker(), job_id=f"job_{key}" if key else "")
-        homes = [] if told.get("deliver") else [str(target) for target in home_targets(self._gateway.config)]
+        job = await jobs.create(fields, await self._maker(), job_id=f"job_{key}" if key else "")
+        homes = [] if fields.get("deliver") else [str(target) for target in home_targets(self._gateway.config)]
         return {**jobs.to_dict(job), "home_channels": homes}
 
     async def edit(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        jobs, told = self._gateway.jobs(), args.get("job")
-        if not isinstance(told, dict) or not told:
+        jobs, fields = self._gateway.jobs(), args.get("job")
+        if not isinstance(fields, dict) or not fields:
             raise GatewayError("There is nothing to change.")
-        return jobs.to_dict(await jobs.change(_name(args), told, await self._maker()))
+        return jobs.to_dict(await jobs.change(_name(args), fields, await self._maker()))
 
     async def pause(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         jobs = self._gateway.jobs()

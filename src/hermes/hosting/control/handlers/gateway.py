@@ -144,8 +144,8 @@ class _Live:
         await self._gateway.db.write(outbox.enqueue, rows, now=self._gateway.clock.now())
         outbox_writer.due(rows)
         wait = min(float(args.get("wait_seconds") or 0.0), DELIVERY_SECONDS)
-        told = await self._delivered([row.id for row in rows], wait)
-        return {"target": ",".join(map(str, targets)), "letters": told}
+        deliveries = await self._delivered([row.id for row in rows], wait)
+        return {"target": ",".join(map(str, targets)), "letters": deliveries}
 
     async def _targets(self, text: str) -> list[Target]:
         """Every chat that is meant, each once. GatewayError in words, and then nothing was sent to any of them."""
@@ -230,14 +230,14 @@ class _Live:
     async def _fetched(self, seconds: float, reply: Reply) -> None:
         fetcher = self._gateway.fetcher
         waiting = asyncio.create_task(fetcher.wait(seconds))
-        told = ""
+        shown_progress = ""
         try:
             while not waiting.done():
                 await asyncio.wait({waiting}, timeout=LOOK_SECONDS)
                 progress = fetcher.progress
-                if progress.state is FetchState.FETCHING and told != (told := str(progress)):
+                if progress.state is FetchState.FETCHING and shown_progress != (shown_progress := str(progress)):
                     event = {"done_mb": progress.done_mb, "total_mb": progress.total_mb}
-                    await reply.event({"kind": "progress", "text": told, **event})
+                    await reply.event({"kind": "progress", "text": shown_progress, **event})
             await waiting
         finally:
             waiting.cancel()

@@ -36,8 +36,8 @@ class PairingVerbs:
         waiting = await self._pairings.waiting(platform)
         decided = await self._pairings.decided(platform)
         return {
-            "waiting": [{**_to_dict(one.pairing), "code": one.code} for one in waiting],
-            "decided": [_to_dict(one) for one in decided],
+            "waiting": [{**_to_dict(pairing.pairing), "code": pairing.code} for pairing in waiting],
+            "decided": [_to_dict(pairing) for pairing in decided],
         }
 
     async def approve(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -92,7 +92,9 @@ def _everybody(tx: Tx) -> list[dict[str, Any]]:
             "id": person.id,
             "name": person.name,
             "role": person.role,
-            "accounts": [f"{one.platform}:{one.user_id}" for one in accounts if one.person_id == person.id],
+            "accounts": [
+                f"{account.platform}:{account.user_id}" for account in accounts if account.person_id == person.id
+            ],
         }
         for person in people.listed(tx)
     ]

@@ -108,7 +108,7 @@ class SayHandler:
         chat, text = _text(args, "chat"), _text(args, "text")
         key = str(args.get("key") or new_id("k"))
         pictures = _pictures(args.get("pictures"))
-        said = _FollowedMessage(
+        followed = _FollowedMessage(
             chat,
             key,
             str(SessionKey(LOCAL, ChatKind.DM, chat)),
@@ -116,8 +116,8 @@ class SayHandler:
             wants_reasoning=args.get("reasoning") is True,
         )
         try:
-            async with asyncio.timeout(MAX_SECONDS), self._watched(said):
-                said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)
+            async with asyncio.timeout(MAX_SECONDS), self._watched(followed):
+                followed.woken = await self._gateway.db.read(_sleeping_turn, followed.lane)
                 await self._gateway.hub.submit(
                     chat,
                     text,
@@ -127,8 +127,8 @@ class SayHandler:
                     pictures=pictures,
                 )
                 stored = await self._gateway.db.read(trace.event_of_key, f"local/local/{key}")
-                said.event_id = stored.id if stored is not None else ""
-                standing = await self._follow(said, reply)
+                followed.event_id = stored.id if stored is not None else ""
+                standing = await self._follow(followed, reply)
         except TimeoutError:
             raise GatewayError(
                 f"No end after {MAX_SECONDS / 3600:.0f} hours. The turn goes on; this command stops waiting."
@@ -139,80 +139,82 @@ class SayHandler:
             "state": standing.state,
             "reason": standing.reason,
             "approvals": [{"code": asked.code, "question": asked.question} for asked in standing.pending],
-            **_spent(said.result),
+            **_spent(followed.result),
         }
 
     @asynccontextmanager
-    async def _watched(self, said: _FollowedMessage) -> AsyncIterator[None]:
+    async def _watched(self, followed: _FollowedMessage) -> AsyncIterator[None]:
         """Listen before anything is said, so that nothing is missed."""
-        async with self._gateway.hub.listen(said.chat) as sent, AsyncExitStack() as stack:
-            if said.wants_reasoning:
-                stack.enter_context(self._gateway.bus.watch_reasoning(said.news.put_nowait, said.lane))
-            forwarding = asyncio.create_task(_forward(sent, said.news), name=f"listen to {said.chat}")
+        async with self._gateway.hub.listen(followed.chat) as sent, AsyncExitStack() as stack:
+            if followed.wants_reasoning:
+                stack.enter_context(self._gateway.bus.watch_reasoning(followed.news.put_nowait, followed.lane))
+            forwarding = asyncio.create_task(_forward(sent, followed.news), name=f"listen to {followed.chat}")
             try:
-                with self._gateway.bus.watch(said.news.put_nowait, said.lane):
+                with self._gateway.bus.watch(followed.news.put_nowait, followed.lane):
                     yield
             finally:
                 forwarding.cancel()
 
-    async def _follow(self, said: _FollowedMessage, reply: Reply) -> MessageProgress:
+    async def _follow(self, followed: _FollowedMessage, reply: Reply) -> MessageProgress:
         """Tell everything until the message has ended and what it caused is recorded as delivered."""
         pause = LOOK_SECONDS
         is_worth_a_look = True  # asked again with the same key, it may be over already
         while True:
             if is_worth_a_look:
-                standing = await self._gateway.db.read(_standing, said.key, said.lane, said.woken, said.turns)
-                waited_for = await self._waited_for(said, standing)
+                standing = await self._gateway.db.read(
+                    _standing, followed.key, followed.lane, followed.woken, followed.turns
+                )
+                waited_for = await self._waited_for(followed, standing)
                 if standing.is_over and not waited_for:
                     await asyncio.sleep(0)  # whatever was handed over just now is still on its way through the queue
-                    while not said.news.empty():
-                        await self._tell(said.news.get_nowait(), said, reply)
+                    while not followed.news.empty():
+                        await self._tell(followed.news.get_nowait(), followed, reply)
                     return standing
-                has_all = standing.is_over and waited_for <= said.delivered
+                has_all = standing.is_over and waited_for <= followed.delivered
                 pause = RECORD_SECONDS if has_all else LOOK_SECONDS
-            is_worth_a_look = await self._tell_news(said, reply, pause)
+            is_worth_a_look = await self._tell_news(followed, reply, pause)
 
-    async def _waited_for(self, said: _FollowedMessage, standing: MessageProgress) -> set[str]:
+    async def _waited_for(self, followed: _FollowedMessage, standing: MessageProgress) -> set[str]:
         """What is still to be delivered, for as long as it is worth waiting for after the end of the message."""
-        now, target = asyncio.get_running_loop().time(), str(Target(LOCAL, said.chat))
+        now, target = asyncio.get_running_loop().time(), str(Target(LOCAL, followed.chat))
         # A stream gives no reason to look, so the time counts from the first look after the end.
-        said.over_at = (said.over_at or now) if standing.is_over else 0.0
+        followed.over_at = (followed.over_at or now) if standing.is_over else 0.0
         rows = [row for row in standing.undelivered if row.target == target or row.state != OutboxState.PARKED]
         if standing.is_over and any(row.state == OutboxState.PARKED for row in rows):
             # It was tried before we listened and recorded after we wrote.
             await self._gateway.db.write(outbox.unpark, target, now=self._gateway.clock.now())
             self._gateway.outbox_writer.due_target(target)
         patience = LAST_WORDS_SECONDS if any(row.target == target for row in rows) else ELSEWHERE_SECONDS
-        return set() if standing.is_over and now >= said.over_at + patience else {row.id for row in rows}
+        return set() if standing.is_over and now >= followed.over_at + patience else {row.id for row in rows}
 
-    async def _tell_news(self, said: _FollowedMessage, reply: Reply, seconds: float) -> bool:
+    async def _tell_news(self, followed: _FollowedMessage, reply: Reply, seconds: float) -> bool:
         """Tell one thing that happened. True when it is worth a look into the store."""
         try:
             async with asyncio.timeout(seconds):
-                news = await said.news.get()
+                news = await followed.news.get()
         except TimeoutError:
-            if said.running:
-                await self._tell_output(said, reply)
+            if followed.running:
+                await self._tell_output(followed, reply)
             return True
-        return await self._tell(news, said, reply)
+        return await self._tell(news, followed, reply)
 
-    async def _tell_output(self, said: _FollowedMessage, reply: Reply) -> None:
+    async def _tell_output(self, followed: _FollowedMessage, reply: Reply) -> None:
         """Tell the last lines of the command that runs now, where there are new ones."""
-        raw = await self._gateway.last_output(said.lane, OUTPUT_BYTES)
+        raw = await self._gateway.last_output(followed.lane, OUTPUT_BYTES)
         if len(raw) == OUTPUT_BYTES:
             raw = raw[raw.find(b"\n") + 1 :]  # of half a line nobody can say whether it holds half a secret
         text = "\n".join(as_text(raw).splitlines()[-OUTPUT_LINES:])
-        if text and text != said.output:
-            said.output = text
-            await reply.event({"kind": "tool_output", "call": said.running, "text": text})
+        if text and text != followed.output:
+            followed.output = text
+            await reply.event({"kind": "tool_output", "call": followed.running, "text": text})
 
-    async def _tell(self, news: _News, said: _FollowedMessage, reply: Reply) -> bool:
+    async def _tell(self, news: _News, followed: _FollowedMessage, reply: Reply) -> bool:
         if isinstance(news, OutboundMessage):
-            await self._tell_delivered(news, said, reply)
+            await self._tell_delivered(news, followed, reply)
             return True
-        if said.is_command and not said.woken:
+        if followed.is_command and not followed.woken:
             return False  # another window's turn in this chat
-        said.turns.add(news.turn_id)
+        followed.turns.add(news.turn_id)
         match news:
             case TextArrived(text=text, turn_id=turn_id):
                 await reply.event({"kind": "delta", "text": text, "turn": turn_id})
@@ -223,33 +225,33 @@ class SayHandler:
             case SegmentEnded(turn_id=turn_id):
                 await reply.event({"kind": "segment", "turn": turn_id})
             case ToolStarted(name=name, arguments=arguments):
-                said.running, said.output = news.call_id, ""
+                followed.running, followed.output = news.call_id, ""
                 if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
                     call = {"call": news.call_id, "turn": news.turn_id, "arguments": arguments[:MAX_ARGUMENTS]}
                     label = progress_line(name, arguments)
                     await reply.event({"kind": "tool", "name": name, "label": label, **call})
             case ToolEnded():
-                said.running = ""
+                followed.running = ""
                 if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
                     end = {"call": news.call_id, "turn": news.turn_id, "outcome": news.outcome}
                     await reply.event(
                         {"kind": "tool_end", "name": news.name, "result": news.result[:MAX_RESULT], **end}
                     )
             case TurnStarted(turn_id=turn_id, event_ids=event_ids):
-                is_mine = said.event_id in event_ids or turn_id == said.woken
+                is_mine = followed.event_id in event_ids or turn_id == followed.woken
                 await reply.event({"kind": "turn", "id": turn_id, "turn": turn_id, "is_mine": is_mine})
             case TurnEnded(result=result):
-                said.result = result
+                followed.result = result
             case _:
                 pass
         return isinstance(news, TurnEnded | SegmentEnded)
 
-    async def _tell_delivered(self, message: OutboundMessage, said: _FollowedMessage, reply: Reply) -> None:
+    async def _tell_delivered(self, message: OutboundMessage, followed: _FollowedMessage, reply: Reply) -> None:
         """What arrived in the chat. Previews are left out: their text was told token by token."""
         row = await self._gateway.db.read(_letter, message.idempotency_key) if message.idempotency_key else None
         if row is None or row.kind in (OutboxKind.PREVIEW, OutboxKind.EDIT):
             return
-        said.delivered.add(row.id)
+        followed.delivered.add(row.id)
         name = {"id": row.id, "turn": row.turn_id}
         match row.kind:
             case OutboxKind.QUESTION:
@@ -281,7 +283,10 @@ def _pictures(given: Any) -> tuple[Picture, ...]:
     if not isinstance(given, list) or len(given) > MAX_PICTURES:
         raise GatewayError(f"At most {MAX_PICTURES} pictures go with one message.")
     try:
-        read = [(str(one["name"]), binascii.a2b_base64(one["data"]), str(one.get("path") or "")) for one in given]
+        read = [
+            (str(picture["name"]), binascii.a2b_base64(picture["data"]), str(picture.get("path") or ""))
+            for picture in given
+        ]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise GatewayError("A picture has a name, and its data in Base64.") from None
     for name, data, _ in read:

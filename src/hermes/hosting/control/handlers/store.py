@@ -96,7 +96,7 @@ class StoreVerbs:
         """``{limit?}``: the latest messages, the newest first, and how many are kept in all."""
         limit = min(max(1, _number(args, "limit", 20)), MAX_LISTED)
         found = await self._db.read(trace.newest, limit=limit)
-        return {"messages": [latest_to_dict(one) for one in found], "total": await self._db.read(inbox.count)}
+        return {"messages": [latest_to_dict(message) for message in found], "total": await self._db.read(inbox.count)}
 
     async def dead(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         rows = await self._db.read(outbox.dead_letters, limit=_number(args, "limit", 50))
@@ -224,7 +224,7 @@ class StoreVerbs:
         for name, db in looked_at.items():
             await db.write(stats.touch)
             made = schema_repair.expected(tuple(migrate.load(steps[name])))
-            tables = {table: [one.name for one in columns] for kind, table, _, columns in made if kind == "table"}
+            tables = {table: [column.name for column in columns] for kind, table, _, columns in made if kind == "table"}
             await db.read(stats.insist_on_schema, tables)
         return {"stores": list(looked_at)}
 
@@ -311,8 +311,8 @@ def _event_to_dict(row: Any) -> dict[str, Any]:
 
 def _text_of(body: Mapping[str, Any]) -> str:
     """What was said: by a message, a button, or the last message of a request."""
-    said = body["messages"][-1] if body.get("messages") else body
-    return str(said.get("text", said.get("data", "")))
+    message = body["messages"][-1] if body.get("messages") else body
+    return str(message.get("text", message.get("data", "")))
 
 
 def delivery_to_dict(row: OutboxRow) -> dict[str, Any]:

@@ -124,8 +124,8 @@ def _messages_of(message: Json, where: str) -> list[Json]:
             parts.append(_part(block, at))
     if role != "assistant":
         return [*results, *([{"role": role, "content": parts}] if parts or not results else [])]
-    said: Json = {"role": role, "content": parts}
-    return [{**said, "tool_calls": calls} if calls else said]
+    entry: Json = {"role": role, "content": parts}
+    return [{**entry, "tool_calls": calls} if calls else entry]
 
 
 def _is_of_server(kind: Any) -> bool:
@@ -143,8 +143,8 @@ def _result(block: Json, where: str) -> Json:
     if isinstance(content, list):
         content = [_part(part, f"{where}.content[{index}]") for index, part in enumerate(content)]
     if block.get("is_error") is True:
-        said = [content] if isinstance(content, str) else content or []
-        content = ["The tool failed:", *said]
+        parts = [content] if isinstance(content, str) else content or []
+        content = ["The tool failed:", *parts]
     return {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": content}
 
 
@@ -159,9 +159,9 @@ def _part(block: Any, where: str) -> Any:
         case "document" if isinstance(source, dict):
             return _document(block, source, where)
         case "search_result":
-            said = _texts(block.get("content"), f"{where}.content")
+            texts = _texts(block.get("content"), f"{where}.content")
             title = one_line(str(block.get("title") or ""), 200)
-            return {"type": "text", "text": "\n".join((f"[search result: {title}]", *said))}
+            return {"type": "text", "text": "\n".join((f"[search result: {title}]", *texts))}
         case _:
             return block
 
@@ -186,8 +186,8 @@ def _document(block: Json, source: Json, where: str) -> Json:
         case "text":
             return {"type": "text", "text": f"[document: {title}]\n{source.get('data')}"}
         case "content":
-            said = _texts(source.get("content"), f"{where}.source.content")
-            return {"type": "text", "text": "\n".join((f"[document: {title}]", *said))}
+            texts = _texts(source.get("content"), f"{where}.source.content")
+            return {"type": "text", "text": "\n".join((f"[document: {title}]", *texts))}
         case _:
             message = "A document is taken as base64 or text; send the document itself."
             raise bad_request(message, code="unsupported_content_type", param=f"{where}.source")

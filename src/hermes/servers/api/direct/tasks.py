@@ -55,10 +55,10 @@ def is_template_alone(body: Json, messages: Any) -> bool:
         return not body.get("tools") and _is_template(messages)
     if not isinstance(messages, list) or body.get("tools"):
         return False
-    said = [item for item in messages if not (isinstance(item, dict) and item.get("role") == "system")]
-    if len(said) != 1 or not isinstance(said[0], dict) or said[0].get("role") != "user":
+    turns = [item for item in messages if not (isinstance(item, dict) and item.get("role") == "system")]
+    if len(turns) != 1 or not isinstance(turns[0], dict) or turns[0].get("role") != "user":
         return False
-    content = said[0].get("content")
+    content = turns[0].get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text")
     return isinstance(content, str) and _is_template(content)

@@ -33,9 +33,9 @@ class JobRoutes:
 
     async def create(self, request: web.Request) -> web.Response:
         jobs, maker = await self._entered(request)
-        told = _job_fields(decode(await parse.read_body(request), JobBody))
+        fields = _job_fields(decode(await parse.read_body(request), JobBody))
         try:
-            return json_response(_job(jobs, await jobs.create(told, maker)), status=201)
+            return json_response(_job(jobs, await jobs.create(fields, maker)), status=201)
         except GatewayError as error:
             raise bad_request(str(error), code="invalid_job") from None
 
@@ -45,10 +45,10 @@ class JobRoutes:
 
     async def change(self, request: web.Request) -> web.Response:
         jobs, maker = await self._entered(request)
-        told = _job_fields(decode(await parse.read_body(request), JobChangeBody))
+        fields = _job_fields(decode(await parse.read_body(request), JobChangeBody))
         job = await self._found(jobs, maker, request)
         try:
-            return json_response(_job(jobs, await jobs.change(job.id, told, maker)))
+            return json_response(_job(jobs, await jobs.change(job.id, fields, maker)))
         except GatewayError as error:
             raise bad_request(str(error), code="invalid_job") from None
 

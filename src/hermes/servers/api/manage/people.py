@@ -38,7 +38,7 @@ class PeopleRoutes:
         words = storable(request.query.get("query", "")).casefold()
         limit = whole_number(request, "limit", PAGE, most=LARGEST_PAGE)
         found = await self._db.read(_page, caller, words, place_of(request), limit + 1)
-        return json_response(page_of(found, limit, lambda one: (one["created_at"], one["id"])))
+        return json_response(page_of(found, limit, lambda person: (person["created_at"], person["id"])))
 
     async def change(self, request: web.Request) -> web.Response:
         """``{role}``. Nobody gives or takes a role above their own."""

@@ -77,7 +77,7 @@ class PlatformRoutes:
 
     def _setting(self, manifest: Manifest, setting: Setting) -> dict[str, Any]:
         loaded = self._gateway.watch.loaded
-        told = explain_key(loaded, loaded.schema.keys["platforms", manifest.id, setting.key])
+        explanation = explain_key(loaded, loaded.schema.keys["platforms", manifest.id, setting.key])
         return {
             "name": setting.key,
             "label": setting.label or setting.key,
@@ -86,9 +86,9 @@ class PlatformRoutes:
             "is_secret": setting.kind is SettingKind.SECRET,
             "is_required": setting.required,
             "is_asked": setting.required or setting.asked,
-            "value": told.value,
-            "is_set": any(not each.note for each in told.stated),
-            "source": told.winner,
+            "value": explanation.value,
+            "is_set": any(not each.note for each in explanation.stated),
+            "source": explanation.winner,
             "env": setting.env,
         }
 
@@ -124,8 +124,8 @@ class PlatformRoutes:
         tried = await probe.described(manifest, self._gateway.config, MAIN, values)
         ok = not tried.failure
         words = f"Signed in as {tried.name}." if ok and tried.name else "It answers." if ok else tried.failure
-        told = {"object": "platform.test", "ok": ok, "name": tried.name, "sentence": words, "cure": tried.cure}
-        return json_response(translated(request, {**told, "seconds": round(tried.seconds, 3)}, TEXTS))
+        outcome = {"object": "platform.test", "ok": ok, "name": tried.name, "sentence": words, "cure": tried.cure}
+        return json_response(translated(request, {**outcome, "seconds": round(tried.seconds, 3)}, TEXTS))
 
     async def pause(self, request: web.Request) -> web.Response:
         return await self._switched(request, "false")

@@ -69,8 +69,8 @@ class SessionActionRoutes:
         """Ask something for after the turn that runs."""
         body = decode(await read_body(request), SteerBody)
         shown, caller = await self._own(request), request[CALLER]
-        said = ChatMessage(Role.USER, storable(body.text))
-        asked = AgentRequest(RequestKind.RUN, shown.key, caller.sender_id, (said,))
+        message = ChatMessage(Role.USER, storable(body.text))
+        asked = AgentRequest(RequestKind.RUN, shown.key, caller.sender_id, (message,))
         event_id = await self._gateway.requests.submit(asked, role=caller.role)
         return _run(event_id, shown)
 
@@ -98,8 +98,8 @@ class SessionActionRoutes:
         key, asked = shown.key, new_id("ev")
         place = RetryOrigin(str(key), key.platform, key.account, caller.sender_id, person.id if person else "")
 
-        def again(_row: Any, said: str) -> tuple[str, str]:
-            message = ChatMessage(Role.USER, said)
+        def again(_row: Any, text: str) -> tuple[str, str]:
+            message = ChatMessage(Role.USER, text)
             return "request", codec.dump(AgentRequest(RequestKind.RUN, key, caller.sender_id, (message,)))
 
         retried = await self._db.write(

@@ -53,7 +53,7 @@ class SettingRoutes:
             for name, key in known_keys(loaded).items()
             if not words or words in f"{name} {' '.join(key.env)} {key.help}".casefold()
         ]
-        return json_response({"object": "list", "data": sorted(shown, key=lambda one: str(one["name"]))})
+        return json_response({"object": "list", "data": sorted(shown, key=lambda setting: str(setting["name"]))})
 
     async def change(self, request: web.Request) -> web.Response:
         """``{settings: {name: text or null}}``: all of them are written, or none."""
@@ -65,7 +65,9 @@ class SettingRoutes:
         loaded = self._gateway.watch.loaded
         keys = known_keys(loaded)
         shown = [setting_to_dict(loaded, name, keys[name]) for name in notes if name in keys]
-        return json_response({"object": "list", "data": [{**one, "note": notes[str(one["name"])]} for one in shown]})
+        return json_response(
+            {"object": "list", "data": [{**setting, "note": notes[str(setting["name"])]} for setting in shown]}
+        )
 
 
 async def write_settings(gateway: Gateway, values: dict[str, str | None]) -> dict[str, str]:
@@ -107,20 +109,20 @@ def _write(loaded: Loaded, values: dict[str, str | None]) -> dict[str, str]:
 
 
 def setting_to_dict(loaded: Loaded, name: str, key: Key) -> dict[str, Any]:
-    told = explain_key(loaded, key)
-    counts = next((each for each in told.stated if not each.note), None)
+    explanation = explain_key(loaded, key)
+    counts = next((each for each in explanation.stated if not each.note), None)
     is_secret = key.kind in SECRET_KINDS
     return {
         "name": name,
         "object": "setting",
-        "value": told.value[:MAX_VALUE_CHARS],
+        "value": explanation.value[:MAX_VALUE_CHARS],
         "written": counts.value[:MAX_VALUE_CHARS] if counts is not None and not is_secret else "",
-        "source": told.winner,
-        "default": told.default[:MAX_VALUE_CHARS],
+        "source": explanation.winner,
+        "default": explanation.default[:MAX_VALUE_CHARS],
         "type": TYPES.get(key.kind, "text"),
         "choices": list(key.choices) if key.kind is Kind.CHOICE else [],
-        "help": told.help,
-        "env": list(told.env),
+        "help": explanation.help,
+        "env": list(explanation.env),
         "is_set": counts is not None,
         "is_secret": is_secret,
         "section": name.partition(".")[0] if "." in name else "",

@@ -83,7 +83,7 @@ def answering_of(
         handle,
         attempt,
         asked.is_background,
-        asked.said.messages[-1].text if asked.said.messages else "",
+        asked.input.messages[-1].text if asked.input.messages else "",
         state,
         takes_requests=_takes_requests(request, asked),
         **more,
@@ -157,7 +157,7 @@ class ResponseAnswers:
         state = await self._requests.state_of(answering.hold.event_id)
         usage = stored_usage(state.turn) if state is not None and state.turn is not None else Usage()
         items = [question_item(question) for question in questions] if answering.takes_requests else []
-        told = list(events.ask(items, text))
+        sent = list(events.ask(items, text))
         body = {
             **answering.response,
             "status": "completed",
@@ -167,7 +167,7 @@ class ResponseAnswers:
             "hermes": {**answering.response["hermes"], "approvals": waiting_approvals(questions)},
         }
         await self._finalizer.note_questions(answering.hold, body)
-        return [*told, events.end(body)]
+        return [*sent, events.end(body)]
 
     # As a stream
 
@@ -204,8 +204,8 @@ class ResponseAnswers:
         response_id = answering.response["id"]
         try:
             with self.calls.waiting():
-                async for told in self._events(request, stream, events, answering):
-                    await send_events(stream, told, feed)
+                async for event in self._events(request, stream, events, answering):
+                    await send_events(stream, event, feed)
         except ApiError as error:
             error.extras["response_id"] = response_id
             answering.attempt.is_broken = True
@@ -292,8 +292,8 @@ class ResponseAnswers:
             whole += events.rest(body["output"], last_status="completed")
             await send_events(stream, [*whole, events.end(body)], None)
             return
-        async for told in self._events(request, stream, events, answering):
-            await send_events(stream, told, None)
+        async for event in self._events(request, stream, events, answering):
+            await send_events(stream, event, None)
 
 
 def with_headers(body: Json, headers: dict[str, str]) -> web.Response:
@@ -306,7 +306,7 @@ async def send_events(stream: EventStream, events: Iterable[Json], feed: Respons
     """Events that belong together, in one piece."""
     raw = [b"event: %s\ndata: %s\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in events]
     if feed is not None:
-        for one in raw:
-            feed.add(one)
+        for item in raw:
+            feed.add(item)
     if raw:
         await stream.write(b"".join(raw))

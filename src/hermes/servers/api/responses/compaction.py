@@ -41,5 +41,5 @@ def read_compaction(item: Json, where: str, limits: InputLimits) -> ChatMessage:
 
 def newest_words(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The newest words of the user, which no summary repeats exactly."""
-    said = [message for message in messages if message.role is Role.USER and not compression.is_summary(message)]
-    return said[-LAST_MESSAGES:]
+    own = [message for message in messages if message.role is Role.USER and not compression.is_summary(message)]
+    return own[-LAST_MESSAGES:]

@@ -47,7 +47,7 @@ class ResponseEvents:
         self._sequence = first
         self._text: list[str] = []  # of the message that is being written; empty: none is
         self._thinking: list[str] = []  # likewise
-        self._told: set[tuple[str, str]] = set()
+        self._emitted: set[tuple[str, str]] = set()
         self._running: dict[str, tuple[int, ToolCall]] = {}  # calls of the gateway: index and call
         self._has_function_items = shapes.has_function_items(response)
         self._is_late = self._tells_thoughts = is_late
@@ -191,7 +191,7 @@ class ResponseEvents:
             return
         text = "".join(self._thinking)
         self._thinking.clear()
-        self._told.add(("thought", text))
+        self._emitted.add(("thought", text))
         yield self._summary("response.reasoning_summary_text.done", text=text)
         yield self._summary("response.reasoning_summary_part.done", part=shapes.summary_part(text))
         yield self._done(shapes.reasoning_item(self.output[-1]["id"], text))
@@ -261,9 +261,9 @@ class ResponseEvents:
             yield from self._end_message("completed")
 
     def _is_new(self, kind: str, call_id: str) -> bool:
-        if (kind, call_id) in self._told:
+        if (kind, call_id) in self._emitted:
             return False
-        self._told.add((kind, call_id))
+        self._emitted.add((kind, call_id))
         return True
 
     # Events

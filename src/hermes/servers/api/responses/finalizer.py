@@ -230,7 +230,10 @@ class ResponseFinalizer:
         if stored.body["status"] == "completed":  # as it was answered
             return replace(stored, status="completed")
         questions = await self._gateway.db.read(open_questions, state.row.turn_id)
-        output = [*await self.items_so_far(stored.body, stored.event_id), *(question_item(one) for one in questions)]
+        output = [
+            *await self.items_so_far(stored.body, stored.event_id),
+            *(question_item(question) for question in questions),
+        ]
         hermes = {**stored.body["hermes"], "approvals": waiting_approvals(questions)}
         status = "in_progress" if stored.body["background"] else "completed"
         return replace(
@@ -357,8 +360,12 @@ def _as_it_is(stored: StoredResponse, state: RequestState) -> StoredResponse:
 def waiting_approvals(questions: Sequence[OpenQuestion]) -> list[Json]:
     """The questions as `hermes` extras tell them."""
     return [
-        {"approval_id": one.approval.id, "approval_code": one.approval.code, "question": one.approval.question}
-        for one in questions
+        {
+            "approval_id": question.approval.id,
+            "approval_code": question.approval.code,
+            "question": question.approval.question,
+        }
+        for question in questions
     ]
 
 

@@ -49,8 +49,8 @@ class ResponsePlaces:
         if names.session_id != previous.session_id:
             message = f"That response belongs to another session than {SESSION_ID_HEADER} names: leave the header out."
             raise bad_request(message, code="session_mismatch", param=SESSION_ID_HEADER)
-        standing = "\n\n".join(text for text in (previous.standing, asked.said.instructions) if text)
-        answers_calls = asked.said.messages[0].role is Role.TOOL
+        standing = "\n\n".join(text for text in (previous.standing, asked.input.instructions) if text)
+        answers_calls = asked.input.messages[0].role is Role.TOOL
         tail = await self._gateway.db.read(read_tail, previous, names.key, with_lines=answers_calls)
         if tail.is_lost and not asked.conversation:
             raise _no_previous(asked.previous, "Its session was deleted")
@@ -90,15 +90,15 @@ class ResponsePlaces:
         if has_own:
             before, asked = (), asked.without_our_calls()
         if names.is_named and not before:
-            await check_answers(self._gateway, names, asked.said.messages, "input")
+            await check_answers(self._gateway, names, asked.input.messages, "input")
         else:
-            check_results(before, asked.said)
-        if not has_own and any(message.tool_calls for message in asked.said.messages):
+            check_results(before, asked.input)
+        if not has_own and any(message.tool_calls for message in asked.input.messages):
             from hermes.services.requests.legs import with_steps  # a start needs it not
 
-            whole = await self._gateway.db.read(with_steps, request[CALLER].sender_id, asked.said.messages)
-            asked = replace(asked, said=replace(asked.said, messages=whole))
-        standing = "\n\n".join(text for text in (asked.history.instructions, asked.said.instructions) if text)
+            whole = await self._gateway.db.read(with_steps, request[CALLER].sender_id, asked.input.messages)
+            asked = replace(asked, input=replace(asked.input, messages=whole))
+        standing = "\n\n".join(text for text in (asked.history.instructions, asked.input.instructions) if text)
         return Continuation(names, before, standing), asked
 
 
@@ -127,4 +127,4 @@ def _no_previous(response_id: str, why: str) -> ApiError:
 
 def _check_results_follow(before: tuple[ChatMessage, ...], asked: ResponseRequest) -> None:
     """Results at the beginning of the input are of calls that the session knows."""
-    parse.check_results(asked.said.messages, "input", parse.known_calls(before))
+    parse.check_results(asked.input.messages, "input", parse.known_calls(before))

@@ -60,9 +60,9 @@ class InputRead:
 
 @dataclass(frozen=True, slots=True)
 class ResponseRequest:
-    """``said`` is the new input, ``history`` what the client says came before, ``echo`` the repeated fields."""
+    """``input`` is what is new, ``history`` what the client says came before, ``echo`` the repeated fields."""
 
-    said: Conversation
+    input: Conversation
     history: Conversation
     options: TurnOptions
     previous: str
@@ -86,14 +86,14 @@ class ResponseRequest:
             return self
         kept = tuple(
             message
-            for message in self.said.messages
+            for message in self.input.messages
             if message.tool_call_id not in self.our_calls
             and not any(call.id in self.our_calls for call in message.tool_calls)
         )
-        return replace(self, said=replace(self.said, messages=kept or self.said.messages))
+        return replace(self, input=replace(self.input, messages=kept or self.input.messages))
 
     def without_input(self) -> ResponseRequest:
-        return replace(self, said=Conversation("", ()))
+        return replace(self, input=Conversation("", ()))
 
     def with_system(self, *texts: str) -> ResponseRequest:
         """System words of a chain stand beside this request's own instructions."""
@@ -133,9 +133,9 @@ def parse_request(
         reasoning=read_effort(sent.reasoning.effort if sent.reasoning else None, "reasoning.effort"),
         own_tools=own_tools,
     )
-    said = read_items(sent.input, limits, is_whole=is_whole)
+    talk = read_items(sent.input, limits, is_whole=is_whole)
     asked = ResponseRequest(
-        said.talk,
+        talk.talk,
         _read_items(sent.conversation_history or [], "conversation_history", limits).talk,
         options,
         previous=storable(sent.previous_response_id or ""),
@@ -144,9 +144,9 @@ def parse_request(
         is_stored=sent.store is not False,
         is_background=bool(sent.background),
         echo=_echo(sent, options),
-        answers=said.answers,
-        our_calls=said.our_calls,
-        goes_on=said.ends_with_answer,
+        answers=talk.answers,
+        our_calls=talk.our_calls,
+        goes_on=talk.ends_with_answer,
         has_function_items=tool_items == "function_call",
         declares_us=declares_us,
     )
@@ -342,6 +342,6 @@ def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     return tuple(replace(message, tool_calls=tuple(calls)) if calls else message for message, calls in joined)
 
 
-def check_results(before: Sequence[ChatMessage], said: Conversation) -> None:
+def check_results(before: Sequence[ChatMessage], conversation: Conversation) -> None:
     """Every result follows its call. ``before`` is what stands before the input, or the end of it."""
-    parse.check_results((*before, *said.messages), "input")
+    parse.check_results((*before, *conversation.messages), "input")

@@ -222,8 +222,8 @@ class ResponseRoutes:
         stored = await self._finalizer.load(shapes.response_id_of(row.id))
         if stored is None or row.received_at < self._gateway.clock.now() - KEPT_SECONDS:
             return "", ""
-        said, _ = await asyncio.to_thread(pictures.take_out, asked.said.messages)
-        if codec.load_request(row.body).messages[-stored.inputs :] != said:
+        messages, _ = await asyncio.to_thread(pictures.take_out, asked.input.messages)
+        if codec.load_request(row.body).messages[-stored.inputs :] != messages:
             raise key_reused()
         return "", row.id
 
@@ -278,13 +278,13 @@ class ResponseRoutes:
         elif asked.answers:
             await refuse_tools(request, self._tools)
             given = []
-            for one in asked.answers:
-                seen = await self._gateway.db.read(look, one.approval_id, caller)
+            for answer in asked.answers:
+                seen = await self._gateway.db.read(look, answer.approval_id, caller)
                 if seen is not None:
                     # The question that is answered by its id held all of the call.
-                    given.append((seen, Decision(one.allow, one.reason, effect_sha256=_effect(seen))))
+                    given.append((seen, Decision(answer.allow, answer.reason, effect_sha256=_effect(seen))))
                 elif asked.goes_on:
-                    raise no_such_approval(one.approval_id)
+                    raise no_such_approval(answer.approval_id)
         else:
             return None
         goes_on = typed is not None or asked.goes_on
@@ -323,9 +323,9 @@ class ResponseRoutes:
         seen = answered[-1]
         state = await self._requests.state_of(seen.event_id)
         assert state is not None  # noqa: S101 - it was joined
-        calls = [await self._gateway.db.read(tool_calls.get, one.approval.tool_call_id) for one in answered]
+        calls = [await self._gateway.db.read(tool_calls.get, answer.approval.tool_call_id) for answer in answered]
         approvals = {
-            call.call_id: one.approval.id for call, one in zip(calls, answered, strict=True) if call is not None
+            call.call_id: answer.approval.id for call, answer in zip(calls, answered, strict=True) if call is not None
         }
         names = replace(
             session_names(request),
@@ -366,9 +366,9 @@ class ResponseRoutes:
             waiting = await self._waiting_items(caller, asked)
             place, asked = await self.places.place(request, asked, hold)
             if waiting:
-                said = read_history(waiting, self._limits)
-                standing = "\n\n".join(text for text in (place.standing, said.instructions) if text)
-                place = replace(place, before=(*place.before, *said.messages), standing=standing)
+                history = read_history(waiting, self._limits)
+                standing = "\n\n".join(text for text in (place.standing, history.instructions) if text)
+                place = replace(place, before=(*place.before, *history.messages), standing=standing)
             if asked.options.format is not None:
                 await response_format.check_model(
                     self._gateway, place.names.key, asked.options, response_format.RESPONSE_PARAM
@@ -382,7 +382,7 @@ class ResponseRoutes:
             RequestKind.RESPONSE if asked.is_stored else RequestKind.CHAT,
             place.names.key,
             caller.sender_id,
-            (*place.before, *asked.said.messages),
+            (*place.before, *asked.input.messages),
             asked.with_system(place.standing).options,
         )
         async with self._requests.ask(
@@ -414,7 +414,7 @@ class ResponseRoutes:
             place.names.session_id,
             caller.sender_id,
             response,
-            len(asked.said.messages),
+            len(asked.input.messages),
             place.standing,
             asked.conversation,
         )
@@ -500,7 +500,7 @@ def _effect(seen: Seen) -> str:
 
 def _typed_answer(asked: ResponseRequest) -> TypedAnswer | None:
     """`/approve CODE` or `/deny CODE` as the last message of the user."""
-    last = asked.said.messages[-1] if asked.said.messages else None
+    last = asked.input.messages[-1] if asked.input.messages else None
     if last is None or last.role is not Role.USER or last.images or asked.answers:
         return None
     typed = read_typed(last.text)

@@ -20,7 +20,7 @@ from hermes.store.ids import new_id
 
 async def answer_task(request: web.Request, gateway: Gateway, body: Json, limits: InputLimits) -> web.StreamResponse:
     asked = parse_request({**body, "store": False, "background": False}, limits, own_tools=(), tool_items="mcp_call")
-    result, model = await ask_alone(gateway, asked.said, asked.options)
+    result, model = await ask_alone(gateway, asked.input, asked.options)
     now = gateway.clock.now()
     begun = shapes.new_response(
         asked, session_names(request), response_id=new_id("resp"), model=asked.options.model or model, created_at=now

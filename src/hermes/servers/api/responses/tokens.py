@@ -40,15 +40,17 @@ class TokenRoutes:
     async def count(self, request: web.Request) -> web.Response:
         """About how many tokens a request has, its conversation included; the agent's own prompt is not."""
         asked, before = await self._read(request)
-        told = asked.options.instructions + asked.said.instructions
+        instructions = asked.options.instructions + asked.input.instructions
         tools = sum(len(orjson.dumps(tool.parameters)) + len(tool.description) for tool in asked.options.tools)
-        count = compression.tokens_of([*before, *asked.said.messages], told) + tools // compression.BYTES_PER_TOKEN
+        count = (
+            compression.tokens_of([*before, *asked.input.messages], instructions) + tools // compression.BYTES_PER_TOKEN
+        )
         return json_response({"object": "response.input_tokens", "input_tokens": count})
 
     async def compact(self, request: web.Request) -> web.Response:
         """The newest words of the user, and a summary of all the rest."""
         asked, before = await self._read(request)
-        messages = [*before, *asked.said.messages]
+        messages = [*before, *asked.input.messages]
         if not messages:
             raise bad_request("There is nothing to compact: send input.", code="missing_input", param="input")
         try:

@@ -126,16 +126,16 @@ class RunFeed:
         self.turn_id = turn_id
         self._held = deque()
 
-    def resume(self, turn_id: str, snapshot: Json, *, said: Sequence[str], calls: Iterable[str]) -> None:
+    def resume(self, turn_id: str, snapshot: Json, *, texts: Sequence[str], calls: Iterable[str]) -> None:
         """What was before is in the snapshot and is not told again: the messages ``said``, the answered ``calls``."""
         held, self._held = self._held or (), None
         self._grow(-sum(_size_of(event) for event in held))
         self.turn_id = turn_id
-        self._segment = len(said) + 1
+        self._segment = len(texts) + 1
         self._told_calls.update(dict.fromkeys(calls))
         self.tell(SNAPSHOT, **snapshot)
         for event in held:
-            if not (isinstance(event, SegmentEnded) and event.text in said):
+            if not (isinstance(event, SegmentEnded) and event.text in texts):
                 self.saw(event)
 
     def saw(self, event: TurnEvent) -> None:
@@ -193,7 +193,7 @@ class RunFeed:
         size, self.size = self.size, 0
         return size
 
-    def conclude(self, kind: str, told: Json, *, last_words: str = "", number: int = 0) -> None:
+    def conclude(self, kind: str, body: Json, *, last_words: str = "", number: int = 0) -> None:
         """The last event, once: the calls that were cut off, the last message, then how it ended.
 
         ``number`` is that of the last message; one that stands in the snapshot already keeps its id.
@@ -204,7 +204,7 @@ class RunFeed:
             self._end_call(call_id, "interrupted")
         if last_words:
             self.tell("assistant.completed", number or self._segment, text=last_words)
-        self.tell(kind, **told)
+        self.tell(kind, **body)
         self.is_complete = True
         self._wake()
 
@@ -304,7 +304,7 @@ class RunFeed:
         return self._events[0].sequence if self._events else self._sequence + 1
 
     def after(self, sequence: int) -> list[RunEvent]:
-        return [told for told in self._events if told.sequence > sequence] if sequence < self._sequence else []
+        return [event for event in self._events if event.sequence > sequence] if sequence < self._sequence else []
 
     def place_of(self, last_event_id: str) -> int:
         """The number of the last event a client has seen; 0 where it has seen none of ours."""

@@ -60,9 +60,9 @@ class SegmentText:
         self._owes_pause = self._owes_pause or bool(self._parts)
         self._parts.clear()
         self._blanks = ""
-        said = self._after_pause(text)
+        written = self._after_pause(text)
         self._owes_pause = True
-        return said
+        return written
 
     def end_answer(self, result: TurnResult) -> str:
         """The rest of the last text: words that no model wrote, an answer in a form, one that was begun anew."""

@@ -56,7 +56,7 @@ class MessageListRoutes:
             if direction in ("", way) and (not state or state in states)
         ]
         found = await self._db.read(_page, wanted, ways, place_of(request), limit + 1)
-        return json_response(page_of(found, limit, lambda one: (one["at"], one["id"])))
+        return json_response(page_of(found, limit, lambda message: (message["at"], message["id"])))
 
     async def show(self, request: web.Request) -> web.Response:
         demand(request[CALLER], Action.READ_ALL)
@@ -83,13 +83,13 @@ class MessageListRoutes:
         if life is None:
             words = f"There is no message, turn or delivery {name[:80]!r}. GET /api/messages lists them."
             raise not_found(words, code="message_not_found")
-        told = life_to_dict(life)
-        steps = sorted(_steps(told), key=lambda step: (step["at"], step["order"]))
-        turn = told["turn"]
+        body = life_to_dict(life)
+        steps = sorted(_steps(body), key=lambda step: (step["at"], step["order"]))
+        turn = body["turn"]
         return {
             "id": name,
             "object": "message.trace",
-            "headline": _headline(told),
+            "headline": _headline(body),
             "outcome": turn["state"] if turn else "",
             "turn": _turn(turn) if turn else None,
             "steps": [{key: value for key, value in step.items() if key != "order"} for step in steps[:MAX_STEPS]],
@@ -102,35 +102,35 @@ def _page(
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if INBOUND in ways:
-        found += [event_message(one) for one in messages.inbound(tx, wanted, before=before, limit=limit)]
+        found += [event_message(message) for message in messages.inbound(tx, wanted, before=before, limit=limit)]
     if OUTBOUND in ways:
         found += [delivery_message(row) for row in messages.outbound(tx, wanted, before=before, limit=limit)]
-    return sorted(found, key=lambda one: (one["at"], one["id"]), reverse=True)[:limit]
+    return sorted(found, key=lambda message: (message["at"], message["id"]), reverse=True)[:limit]
 
 
 def event_message(latest: Latest) -> dict[str, Any]:
-    told = latest_to_dict(latest)
+    message = latest_to_dict(latest)
     return {
-        "id": told["id"],
+        "id": message["id"],
         "object": "message",
         "direction": INBOUND,
-        "at": told["at"],
+        "at": message["at"],
         "platform": latest.platform,
-        "chat": told["chat"],
-        "person": one_line(told["person"], MAX_TEXT_CHARS),
-        "kind": told["kind"],
-        "text": one_line(told["text"], MAX_TEXT_CHARS),
-        "outcome": told["outcome"],
-        "reason": one_line(told["reason"], MAX_TEXT_CHARS),
+        "chat": message["chat"],
+        "person": one_line(message["person"], MAX_TEXT_CHARS),
+        "kind": message["kind"],
+        "text": one_line(message["text"], MAX_TEXT_CHARS),
+        "outcome": message["outcome"],
+        "reason": one_line(message["reason"], MAX_TEXT_CHARS),
         "state": latest.event.state,
-        "turn_id": told["turn"] or None,
+        "turn_id": message["turn"] or None,
         "session_key": latest.event.lane,
         "can_retry": False,
     }
 
 
 def delivery_message(row: OutboxRow) -> dict[str, Any]:
-    told = delivery_to_dict(row)
+    delivery = delivery_to_dict(row)
     try:
         platform = Target.parse(row.target).platform
     except ValueError:  # a damaged row
@@ -145,7 +145,7 @@ def delivery_message(row: OutboxRow) -> dict[str, Any]:
         "chat": row.target,
         "person": "",
         "kind": row.kind,
-        "text": one_line(told["text"], MAX_TEXT_CHARS),
+        "text": one_line(delivery["text"], MAX_TEXT_CHARS),
         "outcome": "not delivered" if dead else "sent" if row.state == OutboxState.SENT else "on its way",
         "reason": one_line(row.reason, MAX_TEXT_CHARS),
         "state": row.state,
@@ -158,10 +158,10 @@ def delivery_message(row: OutboxRow) -> dict[str, Any]:
 # The timeline
 
 
-def _headline(told: Mapping[str, Any]) -> str:
-    turn = told["turn"]
+def _headline(trace: Mapping[str, Any]) -> str:
+    turn = trace["turn"]
     if turn is None:
-        rows = told["events"] or told["letters"]
+        rows = trace["events"] or trace["letters"]
         return f"No turn: {rows[0]['state'].replace('_', ' ')}" if rows else "No turn"
     took = f" in {turn['ended_at'] - turn['created_at']:.1f} s" if turn["ended_at"] else ""
     reason = f" ({turn['reason']})" if turn["reason"] else ""
@@ -186,14 +186,14 @@ def _step(
     }  # fmt: skip
 
 
-def _steps(told: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for event in told["events"]:
+def _steps(trace: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for event in trace["events"]:
         reason = f"{event['state'].replace('_', ' ')}: {event['reason']}" if event["reason"] else ""
         took = event["settled_at"] - event["received_at"] if event["settled_at"] else None
         title = f"{event['kind']} from {event['sender_id']}"
         detail = event["text"] if not reason else f"{event['text']}\n{reason}"
         yield _step(event["received_at"], 0, "in", title, detail, state=event["state"], seconds=took, id=event["id"])
-    if turn := told["turn"]:
+    if turn := trace["turn"]:
         yield _step(turn["created_at"], 2, "turn", "Turn begins", state="running", id=turn["id"])
         if turn["ended_at"]:
             took = turn["ended_at"] - turn["created_at"]
@@ -201,25 +201,25 @@ def _steps(told: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield _step(
                 turn["ended_at"], 7, "turn", "Turn ends", words, state=turn["state"], seconds=took, id=turn["id"]
             )
-    for line in told["lines"]:
+    for line in trace["lines"]:
         message = line["message"]
         if isinstance(message, Mapping) and message.get("role") == "assistant":
             asks = ", ".join(str(call.get("name", "")) for call in message.get("tool_calls", ()))
             title = f"The model asks for {asks}" if asks else "The model answers"
             yield _step(line["at"], 3, "model", title, str(message.get("text", "")))
-    for call in told["calls"]:
+    for call in trace["calls"]:
         at = call["started_at"] or call["created_at"]
         took = call["ended_at"] - call["started_at"] if call["ended_at"] and call["started_at"] else None
         detail = f"{call['arguments']}\n{call['result']}" if call["result"] else call["arguments"]
         yield _step(at, 5, "tool", call["name"], detail, state=call["outcome"] or call["state"], seconds=took)
-    for approval in told["approvals"]:
+    for approval in trace["approvals"]:
         took = approval["answered_at"] - approval["created_at"] if approval["answered_at"] else None
         by = f"\nanswered by {approval['answered_by']}" if approval["answered_by"] else ""
         detail = f"{approval['question']}{by}"
         title = f"Approval {approval['code']}"
         state = approval["state"]
         yield _step(approval["created_at"], 4, "ask", title, detail, state=state, seconds=took, id=approval["id"])
-    for letter in told["letters"]:
+    for letter in trace["letters"]:
         took = letter["settled_at"] - letter["created_at"] if letter["settled_at"] else None
         detail = letter["text"] if not letter["reason"] else f"{letter['text']}\n{letter['reason']}"
         title = f"{letter['kind']} to {letter['target']}"

@@ -62,8 +62,8 @@ def _usage(tx: Tx, caller: Caller, since: float, days: int, zone: tzinfo, first:
         "object": "usage",
         "days": days,
         "by_day": list(by_day.values()),
-        "by_model": [_row("model", one) for one in models],
-        "by_person": [_row("person", one) for one in everybody],
+        "by_model": [_row("model", row) for row in models],
+        "by_person": [_row("person", row) for row in everybody],
     }
 
 
@@ -71,6 +71,6 @@ def _day(bucket: int, zone: tzinfo) -> str:
     return datetime.fromtimestamp(bucket * usage.BUCKET_SECONDS, UTC).astimezone(zone).date().isoformat()
 
 
-def _row(kind: str, one: UsageSum) -> dict[str, Any]:
-    tokens = {"tokens_in": one.prompt_tokens, "tokens_out": one.completion_tokens}
-    return {kind: one.name, "turns": one.turns, **tokens, "cost": round(one.cost, 6) or None}
+def _row(kind: str, usage: UsageSum) -> dict[str, Any]:
+    tokens = {"tokens_in": usage.prompt_tokens, "tokens_out": usage.completion_tokens}
+    return {kind: usage.name, "turns": usage.turns, **tokens, "cost": round(usage.cost, 6) or None}

@@ -107,7 +107,7 @@ async def test_what_happens_while_the_past_is_read_is_told_once() -> None:
     feed = RunFeed(EVENT, "talk", FakeClock())
     feed.hold(TURN)
     see(feed, SegmentEnded(LANE, TURN, "I look."), CALL, RESULT, text("Now"))
-    feed.resume(TURN, {"status": "running"}, said=["I look."], calls=["c1"])
+    feed.resume(TURN, {"status": "running"}, texts=["I look."], calls=["c1"])
     assert [(event["type"], event["message_id"]) for event in told(feed)] == [
         ("run.snapshot", None),
         ("assistant.delta", "msg_t_1_2"),
