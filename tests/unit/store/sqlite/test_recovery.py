@@ -232,6 +232,7 @@ def add_key(tx: Tx) -> None:
     )
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("kept", ["map and head", "head", "nothing"])
 @pytest.mark.parametrize("version", OLDER)
 async def test_a_damaged_file_of_every_older_schema_goes_through_its_migrations(
