@@ -42,7 +42,8 @@ def ports_check(api: ApiConfig, facts: status.Facts) -> list[Finding]:
     if may_look and (holder := port_holder(api.host, api.port)) is not None:
         holder_text = f"by process {holder}" if holder else "by another program"
         cure = f"end that program, or take another port: {facts.command} config set api.port {api.port + 1}"
-        return [Finding("ports", "trouble", f"{where} is used {holder_text}, so the API cannot open it → {cure}")]
+        text = f"{where} is used {holder_text}, so the API cannot open it → {cure}"
+        return [Finding("ports", "trouble", text, reason="Until then the API and the dashboard are off.")]
     if is_network_accessible(api.host):
         return [Finding("ports", "good", f"{where}, reachable from the network, with a key")]
     return [Finding("ports", "good", f"{where}, reachable from this machine alone")]

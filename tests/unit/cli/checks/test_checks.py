@@ -281,7 +281,7 @@ def test_a_running_gateway_whose_port_another_program_holds_is_told_that_program
         trouble = f"port {port} on 127.0.0.1 cannot be used (Address already in use): /health and the API are off."
         held = Facts(now=200.0, monotonic=110.0, is_held=True, snapshot={"troubles": [trouble]})
         (found,) = ports_check(api, held)
-        assert found.level == "trouble"
+        assert (found.level, found.why) == ("trouble", "Until then the API and the dashboard are off.")
         assert found.text.startswith(f"127.0.0.1:{port} is used by process {os.getpid()}, so the API cannot open it")
         (good,) = ports_check(api, replace(held, snapshot={"troubles": []}))
         assert good.level == "good"  # the gateway itself listens there

@@ -50,6 +50,7 @@ CHECKS = {
         "编辑这个文件（{} config path 显示它的位置），然后输入"
     ),
     "{} cannot be read": "{} 无法读取",
+    "Until then the API and the dashboard are off.": "在此之前，API 和控制台不可用。",
     "what to type": "要输入的命令",
     "Key from {}": "密钥来自 {}",
     "the home takes {}": "主目录占用 {}",
