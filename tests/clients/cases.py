@@ -138,7 +138,7 @@ class Row:
         if found["weather_calls"] != tools or stray:
             self.failures["own_tools"] = f"{found['weather_calls']} calls of its own tool, lines of nobody: {stray}"
 
-    def end(self, record: Any) -> None:
+    def assert_passed(self, record: Any) -> None:
         """Hand the row to the table, and fail where a case failed or is missing."""
         missing = set(CASES) - set(self.passed) - set(self.not_offered)
         row = {"client": self.client, "passed": self.passed, "not_offered": dict(self.not_offered)}

@@ -78,4 +78,4 @@ async def test_aider(client: Client, tmp_path: Path, record: Callable[[str, obje
     edited = [file for file in ("weather.txt", "both.txt") if (aider.project / file).exists()]
     row = Row("aider", {"approval": NO_APPROVAL})
     await row.check(client, {"said": said, "weather_calls": len(edited)})
-    row.end(record)
+    row.assert_passed(record)

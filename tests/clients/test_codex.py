@@ -73,4 +73,4 @@ async def test_codex(client: Client, tmp_path: Path, record: Callable[[str, obje
     row = Row("Codex CLI")
     ran = (codex.project / OWN).read_text().splitlines()
     await row.check(client, {"said": said, "weather_calls": len(ran)})
-    row.end(record)
+    row.assert_passed(record)

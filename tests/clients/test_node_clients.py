@@ -36,7 +36,7 @@ async def test_openai(client: Client, record: Record) -> None:
     found = await run(client, "openai_node.mjs", OPENAI)
     row = Row("openai (Node)")
     await row.check(client, found)
-    row.end(record)
+    row.assert_passed(record)
     assert (found["usage"], found["chained"], found["retrieved"]) == (19, "echo: second", "completed")
     assert (found["events"][0], found["events"][-1]) == ("response.created", "response.completed")
     assert found["deleted"][:2] == ["NotFoundError", 404]
@@ -52,7 +52,7 @@ async def test_vercel(client: Client, record: Record) -> None:
     found = await run(client, "vercel.mjs", *VERCEL)
     row = Row("Vercel AI SDK")
     await row.check(client, found)
-    row.end(record)
+    row.assert_passed(record)
     for variant, thought in found["thought"].items():
         assert (thought["text"], thought["finish"], thought["totalTokens"]) == ("42", "stop", 19), variant
     for variant in ("compatible", "responses"):

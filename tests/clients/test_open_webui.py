@@ -191,4 +191,4 @@ async def test_open_webui(client: Client, tmp_path: Path, record: Callable[[str,
         row = Row("Open WebUI")
         ran = (tmp_path / "own.txt").read_text().splitlines()
         await row.check(client, {"said": said, "weather_calls": len(ran)})
-    row.end(record)
+    row.assert_passed(record)

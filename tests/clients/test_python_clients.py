@@ -22,7 +22,7 @@ LONG_FORM = {
 async def test_openai(client: Client, record: Record) -> None:
     row = Row("openai (Python)")
     await row.check(client, await client.run(sys.executable, "openai_sdk.py"))
-    row.end(record)
+    row.assert_passed(record)
 
 
 @pytest.mark.timeout(900)
@@ -30,7 +30,7 @@ async def test_openai_agents(client: Client, record: Record) -> None:
     python = await python_with("openai-agents==0.24.0", is_long=False)
     row = Row("openai-agents")
     await row.check(client, await client.run(python, "openai_agents.py"))
-    row.end(record)
+    row.assert_passed(record)
 
 
 @pytest.mark.timeout(900)
@@ -40,4 +40,4 @@ async def test_long_form(client: Client, record: Record, name: str) -> None:
     python = await python_with(package, is_long=True)
     row = Row(name)
     await row.check(client, await client.run(python, script))
-    row.end(record)
+    row.assert_passed(record)

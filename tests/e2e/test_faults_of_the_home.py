@@ -127,6 +127,7 @@ def test_a_start_on_a_full_disk_waits_and_status_says_why(terminal: Terminal) ->
             )
             ballast.unlink()
             until(lambda: is_well(terminal))
+            assert starting.poll() is None
         finally:
             starting.terminate()
             starting.communicate(timeout=20)

@@ -123,6 +123,7 @@ async def test_a_client_that_goes_away_cancels_what_it_asked_for(tmp_path: Path)
         await reader.readline()
         writer.close()
         await asyncio.wait_for(cancelled.wait(), 2)
+        assert cancelled.is_set()
 
 
 async def test_a_long_answer_shows_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,7 @@ def test_a_supervisor_that_ends_comes_back(machine: BootedSystemd, number: int) 
     machine.kill(int(main), number)
     machine.until(lambda: machine.show("MainPID") not in ("0", main), 60)
     machine.until(lambda: machine.show("ActiveState") == "active", 60)
+    assert machine.show("MainPID") != main
 
 
 def test_a_supervisor_that_hangs_is_killed_by_the_watchdog_and_comes_back(machine: BootedSystemd) -> None:

@@ -50,15 +50,15 @@ async def tried(terminal: Terminal, *words: str) -> tuple[int, str]:
 async def test_one_gateway_from_its_first_stranger_to_its_last(tmp_path: Path, telegram: FakeTelegram) -> None:
     environ = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": telegram.url}
     with Terminal(tmp_path, **environ) as terminal:
-        await _a_platform_is_tried_before_anything_runs(terminal, telegram)
+        await _check_platform_test_without_gateway(terminal, telegram)
         await asyncio.to_thread(terminal.start_gateway)
-        await _let_in_by_socket(terminal, telegram)
-        await _let_in_by_file_and_revoked(terminal, telegram)
-        await _an_edited_allowlist_counts_within_a_second(terminal, telegram)
-        await _a_platform_is_tried_while_it_runs(terminal, telegram)
+        await _check_pairing_by_socket(terminal, telegram)
+        await _check_pairing_by_file_and_revocation(terminal, telegram)
+        await _check_edited_allowlist_counts_within_a_second(terminal, telegram)
+        await _check_platform_test_with_gateway(terminal, telegram)
 
 
-async def _a_platform_is_tried_before_anything_runs(terminal: Terminal, telegram: FakeTelegram) -> None:
+async def _check_platform_test_without_gateway(terminal: Terminal, telegram: FakeTelegram) -> None:
     code, said = await tried(terminal, "telegram")
     assert (code, "no home channel" in said, "✓ telegram is @test_bot" in said) == (2, True, True)
     code, said = await tried(terminal, "telegram", "--to", "7")
@@ -67,7 +67,7 @@ async def _a_platform_is_tried_before_anything_runs(terminal: Terminal, telegram
     assert (await tried(terminal, "nowhere"))[0] == 2
 
 
-async def _let_in_by_socket(terminal: Terminal, telegram: FakeTelegram) -> None:
+async def _check_pairing_by_socket(terminal: Terminal, telegram: FakeTelegram) -> None:
     shown = await told(telegram, ANA, "hi, are you there?", name="Ana", expect="pairing code")
     code = code_in(shown)
     assert f"hermes pairing approve telegram {code}" in shown
@@ -87,7 +87,7 @@ async def _let_in_by_socket(terminal: Terminal, telegram: FakeTelegram) -> None:
     assert standing.stdout.startswith(f"✓ telegram {ANA} (Ana, owner): answered\n  let in by pairing, ")
 
 
-async def _let_in_by_file_and_revoked(terminal: Terminal, telegram: FakeTelegram) -> None:
+async def _check_pairing_by_file_and_revocation(terminal: Terminal, telegram: FakeTelegram) -> None:
     # A second container: the same folder, and a socket that leads nowhere.
     code = code_in(await told(telegram, BEN, "me too", name="Ben", expect="pairing code"))
     reached = paths.socket(str(terminal.home))
@@ -104,7 +104,7 @@ async def _let_in_by_file_and_revoked(terminal: Terminal, telegram: FakeTelegram
     assert not [said for said in telegram.texts(BEN) if "echo: and now?" in said]
 
 
-async def _an_edited_allowlist_counts_within_a_second(terminal: Terminal, telegram: FakeTelegram) -> None:
+async def _check_edited_allowlist_counts_within_a_second(terminal: Terminal, telegram: FakeTelegram) -> None:
     home = terminal.home
     await told(telegram, EVE, "let me in", name="Eve", expect="pairing code")
     (home / ".env").write_text(f"TELEGRAM_ALLOWED_USERS={EVE}\n")
@@ -122,7 +122,7 @@ async def _an_edited_allowlist_counts_within_a_second(terminal: Terminal, telegr
     assert not [said for said in telegram.texts(EVE)[before:] if "echo" in said]
 
 
-async def _a_platform_is_tried_while_it_runs(terminal: Terminal, telegram: FakeTelegram) -> None:
+async def _check_platform_test_with_gateway(terminal: Terminal, telegram: FakeTelegram) -> None:
     code, said = await tried(terminal, "telegram", "--to", "7")
     assert code == 0
     assert re.search(r"✓ A test message is in telegram:7, [\d.]+ s there and back", said)

@@ -241,6 +241,7 @@ async def test_one_persons_grant_is_not_anothers(start: Start, telegram: FakeTel
         [grant] = await gateway.db.read(grants.standing)
         telegram.user_says(f"/approvals revoke {grant.id}", chat=8, user=8, name="Bo")
         await telegram.wait_for(lambda: "I ask again" in telegram.texts()[-1], SECONDS)
+        assert await gateway.db.read(grants.standing) == []
 
 
 async def test_a_user_neither_sees_nor_revokes_what_others_granted(
@@ -295,6 +296,7 @@ async def test_a_question_that_is_withdrawn_says_so_in_its_place(
         asked = await ask(gateway, telegram, model)
         telegram.user_says("/stop")
         await ends_as(telegram, asked, "Withdrawn (stopped); it did not run.")
+        assert asked.buttons == ()
 
 
 async def test_an_expiry_is_told_even_when_the_question_itself_could_not_be_sent(

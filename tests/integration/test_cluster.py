@@ -270,6 +270,7 @@ async def test_a_stranger_who_asked_at_one_node_is_let_in_at_another_and_heard_a
             return "echo: me again" in telegram.texts()
 
         await until(is_heard)
+        assert await other.pairings.waiting() == []
 
 
 async def test_a_drained_node_lives_on_without_work_and_takes_it_again(

@@ -69,6 +69,7 @@ async def test_pairing_code_of_one_node_is_approved_at_another_and_counts_at_bot
             await answered(telegram, "echo: hello")
             await second.pairings.revoke("telegram", str(ANA), by="cli")
             await so(lambda: not first.pairings.is_paired("telegram", str(ANA)))
+            assert not second.pairings.is_paired("telegram", str(ANA))
 
 
 async def test_file_of_a_node_that_died_is_sent_by_another_machine(
@@ -89,6 +90,7 @@ async def test_file_of_a_node_that_died_is_sent_by_another_machine(
             telegram.release_all()
             await telegram.wait_for(lambda: any(one.file == content for one in telegram.sent), SECONDS)
             await until(lambda: _is_swept(second))
+            assert {sent.file for sent in telegram.sent if sent.file} == {content}
 
 
 async def _is_swept(gateway: Gateway) -> bool:
@@ -133,6 +135,7 @@ async def test_lane_of_an_owner_that_is_no_node_is_free_at_the_start(
     async with start(HERMES_DATABASE_URL=database_url, folder="b"):
         telegram.user_says("again")
         await answered(telegram, "echo: again")
+        assert telegram.texts() == ["echo: hello", "echo: again"]
 
 
 async def test_gateway_on_a_file_says_that_it_is_alone(start: Start) -> None:

@@ -53,6 +53,7 @@ async def test_an_unknown_command_names_the_nearest(start: Start, telegram: Fake
     async with start():
         telegram.user_says("/statsu")
         await answered(telegram, "There is no command /statsu. Did you mean /status? /help lists them.")
+        assert len(telegram.texts()) == 1
 
 
 async def test_a_command_stored_just_before_a_crash_acts_after_it(start: Start, telegram: FakeTelegram) -> None:
@@ -62,6 +63,7 @@ async def test_a_command_stored_just_before_a_crash_acts_after_it(start: Start, 
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
     async with start():
         await telegram.wait_for(lambda: any(text.startswith("Hermes") for text in telegram.texts()))
+        assert len(telegram.texts()) == 1
 
 
 async def test_a_command_in_nobodys_hand_is_taken_up_without_a_restart(start: Start, telegram: FakeTelegram) -> None:
@@ -72,6 +74,7 @@ async def test_a_command_in_nobodys_hand_is_taken_up_without_a_restart(start: St
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
         await gateway.actions.resume(RETRY_SECONDS)  # as its slow poll does
         await telegram.wait_for(lambda: any(text.startswith("Hermes") for text in telegram.texts()))
+        assert len(telegram.texts()) == 1
 
 
 class AtIt:

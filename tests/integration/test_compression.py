@@ -207,6 +207,7 @@ async def test_a_slow_summary_is_told_of_later_and_holds_nobody_up(
         await talk(telegram, "four")
         model.release()
         await telegram.wait_for(lambda: any("→" in text for text in telegram.texts()), SECONDS)
+        assert "echo: four" in telegram.texts()
 
 
 async def test_what_was_undone_is_not_done_again_before_it_is_urgent(
@@ -282,6 +283,7 @@ async def test_a_talk_that_a_model_finds_too_long_is_made_shorter_whatever_was_e
         model.fails_next(400, "too long", code="context_length_exceeded")
         await talk(telegram, "three")
         await is_compressed(gateway)
+        assert "echo: three" in telegram.texts()
 
 
 async def test_tools_tells_what_a_chat_has(start: Start, telegram: FakeTelegram) -> None:

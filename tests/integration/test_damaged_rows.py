@@ -71,6 +71,7 @@ async def test_a_busy_mode_of_a_newer_version_is_passed_over(start: Start, teleg
         await gateway.db.write(lanes.set_busy_mode, "agent:main:telegram:dm:7", "telepathy")
         telegram.user_says("still there?")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: still there?")
+        assert telegram.texts(7) == ["echo: hello", "echo: still there?"]
 
 
 async def test_a_chat_that_cannot_begin_holds_up_no_other_chat_of_its_batch(
@@ -97,3 +98,4 @@ async def test_a_part_that_a_row_breaks_is_named_in_status_and_everybody_is_answ
         await comes_true(lambda: any(text.startswith("menus failed and starts again") for text in gateway.troubles), 20)
         telegram.user_says("still there?")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: still there?")
+        assert telegram.texts(7) == ["echo: hello", "echo: still there?"]

@@ -227,6 +227,7 @@ async def test_an_interrupted_preview_is_finished_with_a_mark(
         telegram.user_says("/stop")
         await answered(telegram, "Once upon … (interrupted)")
         model.release()
+        assert telegram.texts().count("Once upon … (interrupted)") == 1
 
 
 async def test_an_edit_whose_outcome_is_unknown_is_repeated_without_a_mark(
@@ -284,6 +285,7 @@ async def test_a_turn_left_because_the_store_was_down_is_shown_once_when_it_goes
             model.says("found")
         await answered(telegram, "found")
         await until(_shows_nothing)
+        assert telegram.texts().count("found") == 1
 
 
 async def _has_trouble(gateway: Gateway) -> bool:

@@ -71,6 +71,7 @@ async def test_what_the_owner_settles_holds_for_everybody(start: Start, telegram
         await reads(telegram, "主人给所有人定了中文")
         telegram.user_says("/stop")
         await answered(telegram, CHINESE.NOTHING_RUNNING)
+        assert ENGLISH.NOTHING_RUNNING not in telegram.texts()
 
 
 async def test_each_in_a_group_is_answered_in_their_own(start: Start, telegram: FakeTelegram) -> None:
@@ -83,12 +84,14 @@ async def test_each_in_a_group_is_answered_in_their_own(start: Start, telegram: 
         await reads(telegram, ENGLISH.NOTHING_RUNNING, group)
         telegram.user_says("/stop", chat=group, user=8)
         await reads(telegram, CHINESE.NOTHING_RUNNING, group)
+        assert len(telegram.texts(group)) == 2
 
 
 async def test_a_refused_stranger_is_told_in_their_language(start: Start, telegram: FakeTelegram) -> None:
     async with start(TELEGRAM_DM_POLICY="allowlist"):
         telegram.user_says("你好", chat=ANA)
         await reads(telegram, f"请让机器人的主人把你的 ID {ANA} 加到 TELEGRAM_ALLOWED_USERS 里。", ANA)
+        assert len(telegram.texts(ANA)) == 1
 
 
 async def test_goodbye_is_said_in_the_language_of_who_waits(
@@ -102,6 +105,7 @@ async def test_goodbye_is_said_in_the_language_of_who_waits(
         await answered(telegram, CHINESE.SHUTTING_DOWN)
         model.release()
         await answered(telegram, "echo: 你好")
+        assert ENGLISH.SHUTTING_DOWN not in telegram.texts()
 
 
 async def test_the_language_outlives_a_restart_and_a_broken_command_is_told_in_it(
@@ -114,3 +118,4 @@ async def test_the_language_outlives_a_restart_and_a_broken_command_is_told_in_i
         await make(gateway, USER, PersonRole.OWNER)
         telegram.user_says("/model use nowhere/x")
         await reads(telegram, "没有 'nowhere' 这个服务商")
+        assert len(telegram.texts()) == 2

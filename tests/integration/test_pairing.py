@@ -120,6 +120,7 @@ async def test_the_owner_hears_of_a_stranger_whose_first_request_could_not_be_to
         clock.advance(30)
         await code_of(telegram, ANA)
         await telegram.wait_for(lambda: any("Ana" in text for text in said_to(telegram, USER)), SECONDS)
+        assert len(await gateway.pairings.waiting()) == 1
 
 
 async def test_a_full_list_keeps_nobody_out_the_oldest_gives_way_and_a_crowd_is_told_of_once(

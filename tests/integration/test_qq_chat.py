@@ -31,7 +31,7 @@ class Scene:
     def gateway(self) -> Any:
         return gateway_on(self.folder, self.qq, self.model, self.loop, self.clock)
 
-    async def shows(self, chat: str, *texts: str) -> None:
+    async def check_shows(self, chat: str, *texts: str) -> None:
         """These stand at the end of a chat, in this order."""
 
         def is_so() -> bool:
@@ -80,7 +80,7 @@ def test_an_answer_that_took_too_long_waits_for_the_next_message_and_goes_first(
             await scene.qq.time_out()
             await scene.loop.sleep(3600)
             scene.qq.user_says("still there?", chat=GROUP)
-            await scene.shows(GROUP, "echo: think hard", "echo: still there?")
+            await scene.check_shows(GROUP, "echo: think hard", "echo: still there?")
             assert await parked(gateway) == 0
         assert len(scene.qq.sent) == 2
 
@@ -93,7 +93,7 @@ def test_a_late_answer_also_outlives_the_process(tmp_path: Path) -> None:
             await answers_too_late(scene, gateway)
         scene.qq.user_says("still there?", chat=GROUP)  # while nobody listens
         async with scene.gateway():
-            await scene.shows(GROUP, "echo: think hard", "echo: still there?")
+            await scene.check_shows(GROUP, "echo: think hard", "echo: still there?")
 
     play(tmp_path, story)
 
@@ -104,16 +104,16 @@ def test_a_question_is_answered_across_a_4009_and_a_restart_by_whom_it_was_asked
         scene.qq.unasked_left = 0
         async with scene.gateway():
             scene.qq.user_says("note this", chat=chat)
-            await scene.shows(chat, "May I note 'note this'?")
+            await scene.check_shows(chat, "May I note 'note this'?")
             asked = scene.qq.sent[-1]
             assert asked.buttons
             await scene.qq.time_out()
         scene.qq.user_presses(asked, "Approve", user=8)
         async with scene.gateway():
-            await scene.shows(chat if chat == GROUP else openid(8), "not yours")
+            await scene.check_shows(chat if chat == GROUP else openid(8), "not yours")
             await scene.qq.time_out()
             scene.qq.user_presses(asked, "Approve")  # while nobody listens
-            await scene.shows(chat, "Approved", "echo: note this (Noted 'note this'.)")
+            await scene.check_shows(chat, "Approved", "echo: note this (Noted 'note this'.)")
         assert set(scene.qq.acks.values()) == {0}
 
     play(tmp_path, story)

@@ -101,6 +101,7 @@ async def test_a_skill_call_interrupts_and_queues_like_any_message(
         telegram.user_says("/debugging it hangs")
         model.release()
         await telegram.wait_for(lambda: any("it hangs" in text for text in telegram.texts()), SECONDS)
+        assert not any("a long one" in text and "it hangs" in text for text in telegram.texts())
 
 
 async def test_the_model_reads_a_skill_and_its_files(start: Start, telegram: FakeTelegram, model: FakeModel) -> None:

@@ -85,6 +85,7 @@ async def test_an_approval_is_answered_by_its_button_across_a_restart(
         slack.user_presses(asked, asked.buttons[0][0].data)
         await slack.wait_for(lambda: "Noted." in slack.texts(7), SECONDS)
         await slack.wait_for(lambda: asked.buttons == (), SECONDS)
+        assert slack.texts(7).count("Noted.") == 1
 
 
 async def test_a_token_that_is_revoked_while_the_socket_stays_is_told_once_and_shown_until_it_is_taken_again(

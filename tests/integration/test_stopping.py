@@ -69,3 +69,4 @@ async def test_a_goodbye_that_could_not_be_sent_is_not_said_after_the_restart(
     clock.advance(10)
     async with start(clock=clock):
         await telegram.wait_for(lambda: telegram.texts(7) == ["echo: a long story"])
+        assert telegram.texts(7) == ["echo: a long story"]

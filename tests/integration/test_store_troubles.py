@@ -40,7 +40,7 @@ async def troubles(gateway: Gateway) -> str:
     return " ".join((await gateway.status())["troubles"])
 
 
-async def everything_is_answered(telegram: FakeTelegram, seconds: float = 30.0) -> None:
+async def check_everything_is_answered(telegram: FakeTelegram, seconds: float = 30.0) -> None:
     """Every pending message, every waiting answer, once; then also a new message, on Telegram."""
     wanted = store_troubles.expected_answers()
     await telegram.wait_for(lambda: heard(telegram).keys() == wanted.keys(), seconds)
@@ -98,7 +98,7 @@ async def test_a_file_damaged_while_the_gateway_was_down_comes_back(
         assert "state.db was damaged" in await troubles(gateway)
         assert "Recovered" in await troubles(gateway)
         await home_channel_hears(telegram, "state.db was damaged")
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await local_chat_is_answered(gateway)
         known = await gateway.db.read(everybody)
     assert len(corrupt_files(state)) == 1
@@ -135,7 +135,7 @@ async def test_a_file_damaged_while_the_gateway_runs_comes_back(
         await model.is_holding()
         await damage(state)
         model.release()
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await local_chat_is_answered(gateway)
         assert words in await troubles(gateway)
         await home_channel_hears(telegram, words)
@@ -167,7 +167,7 @@ async def test_a_missing_column_is_added_and_told(
         if when == "while running":
             await is_answered(telegram, "before")
             await store_troubles.run_sql(state, drop)
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await local_chat_is_answered(gateway)
         assert f"state.db lacked column {column}" in await troubles(gateway)
         await home_channel_hears(telegram, "state.db lacked")
@@ -182,7 +182,7 @@ async def test_the_file_overwritten_in_place_by_an_older_copy_is_read_anew(
     older = state.with_name("older.db")
     shutil.copy(state, older)
     async with start(**SETTINGS) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await store_troubles.elsewhere("shutil.copyfile(sys.argv[1], sys.argv[2])", older, state)
         await is_answered(telegram, "after that")
         await local_chat_is_answered(gateway)
@@ -233,7 +233,7 @@ async def test_whoever_replaces_the_file_while_it_runs_no_message_is_lost_or_ans
 ) -> None:
     shutil.copy(state, state.with_name("older.db"))
     async with start(**SETTINGS) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         model.hold()
         for chat in range(3000, 3005):  # stored, confirmed to Telegram, and not answered yet
             telegram.user_says("meanwhile", chat=chat)
@@ -260,7 +260,7 @@ async def test_a_file_emptied_in_place_costs_what_was_in_it_and_nothing_stops(
 ) -> None:
     """Its content is truly gone; transcripts and people are written elsewhere too."""
     async with start(**SETTINGS) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await store_troubles.elsewhere("os.truncate(sys.argv[1], 0)", state)
         await is_answered(telegram, "after that")
         await local_chat_is_answered(gateway)
@@ -280,7 +280,7 @@ async def test_messages_that_come_while_the_disk_is_full_stay_with_telegram_and_
 ) -> None:
     long = "a long story " * 300  # what needs no new page is still stored
     async with start(**SETTINGS) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         free = await gateway.db.write(lambda tx: tx.value("PRAGMA freelist_count"))
         fill = (
             "INSERT INTO meta (key, value) VALUES ('filler', :text)"  # a page that is free inside the file is room too
@@ -310,7 +310,7 @@ async def test_a_lock_held_by_another_process_is_told_and_what_came_meanwhile_is
     start: Start, telegram: FakeTelegram, planted: Planted, state: Path
 ) -> None:
     async with start(**SETTINGS, limits=QUICK) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         async with store_troubles.holding_the_lock(state):
             for chat in range(3000, 3005):
                 telegram.user_says("locked?", chat=chat)
@@ -337,7 +337,7 @@ async def test_turns_in_hand_when_the_lock_is_taken_are_answered_once(
             async with asyncio.timeout(10):
                 while "state.db is locked by python" not in await troubles(gateway):  # noqa: ASYNC110 - as above
                     await asyncio.sleep(0.05)
-        await everything_is_answered(telegram, 20)
+        await check_everything_is_answered(telegram, 20)
 
 
 async def test_a_refused_log_is_told_once_with_its_reason_and_all_works(
@@ -345,7 +345,7 @@ async def test_a_refused_log_is_told_once_with_its_reason_and_all_works(
 ) -> None:
     where = {"HERMES_DATABASE_URL": f"sqlite:///{state}?vfs=unix-dotfile"}
     async with start(**SETTINGS, **where) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await local_chat_is_answered(gateway)
         told = await troubles(gateway)
         assert "write-ahead logging was refused" in told
@@ -363,7 +363,7 @@ async def test_while_another_programs_file_is_in_our_place_status_says_so_and_al
     await store_troubles.run_sql(foreign, "CREATE TABLE invoices (id)")
     before = content_of(foreign)
     async with start(**SETTINGS) as gateway:
-        await everything_is_answered(telegram)
+        await check_everything_is_answered(telegram)
         await store_troubles.elsewhere(
             "os.rename(sys.argv[2], sys.argv[3])\nos.rename(*sys.argv[1:3])", foreign, state, kept
         )

@@ -10,6 +10,7 @@ async def test_a_message_is_answered(start: Start, telegram: FakeTelegram) -> No
     async with start():
         telegram.user_says("hello")
         await telegram.wait_for(lambda: telegram.texts(7) == ["echo: hello"])
+        assert telegram.texts(7) == ["echo: hello"]
 
 
 async def test_two_hundred_chats_are_all_answered(start: Start, telegram: FakeTelegram) -> None:

@@ -246,6 +246,7 @@ async def test_stop_with_nothing_running_says_so(start: Start, telegram: FakeTel
     async with start():
         telegram.user_says("/stop")
         await answered(telegram, "Nothing was running.")
+        assert telegram.texts() == ["Nothing was running."]
 
 
 async def test_what_was_written_after_stop_in_one_breath_is_answered(

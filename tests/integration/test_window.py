@@ -90,8 +90,8 @@ async def test_a_connection_that_stays_away_is_told_and_its_return_too(
     async with opened(start, telegram) as (_, shown):
         telegram.refuse_next("getUpdates", 502, "Bad Gateway")
         telegram.drop_connection()  # the poll that is open
-        await shows(shown, r"Chats     telegram, unreachable \(.*\)")
-        await shows(shown, r"(?s)unreachable.*telegram @\w+, connected")
+        assert await shows(shown, r"Chats     telegram, unreachable \(.*\)")
+        assert await shows(shown, r"(?s)unreachable.*telegram @\w+, connected")
 
 
 async def test_the_model_is_told_when_it_came_and_a_failure_once_for_each_reason(

@@ -337,6 +337,8 @@ async def test_with_approvals_off_other_people_are_asked_as_before(
         await make(gateway, USER, PersonRole.USER)
         telegram.user_says("push")
         await turn_is(gateway, "waiting")
+        asked = await question(telegram)
+        assert "git push --force" in asked.text
 
 
 async def test_code_can_be_granted_for_a_session(start: Start, telegram: FakeTelegram, model: FakeModel) -> None:
@@ -351,3 +353,4 @@ async def test_code_can_be_granted_for_a_session(start: Start, telegram: FakeTel
         await answered(telegram, "One.")
         telegram.user_says("and again")
         await answered(telegram, "Two.")
+        assert not any("/approve" in sent.text for sent in telegram.sent if sent is not asked)

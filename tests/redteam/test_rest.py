@@ -248,6 +248,7 @@ async def test_a_clock_that_is_set_expires_no_answer(
         await Janitor(gateway.db, gateway.clock).mind_the_clock()
         clock.advance(6)
         await answered(telegram, "echo: hello")
+        assert telegram.texts() == ["echo: hello"]
 
 
 async def test_a_clock_that_is_years_ahead_deletes_no_stored_response(start: Start) -> None:

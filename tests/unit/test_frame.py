@@ -33,8 +33,11 @@ def test_no_test_asks_a_name_server(beyond_loopback: list[str]) -> None:
 
 
 def test_loopback_is_open() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), timeout=1):
-        pass
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname(), timeout=1) as client,
+    ):
+        assert client.getpeername() == server.getsockname()
 
 
 def test_every_test_has_an_empty_home_of_its_own(tmp_path: Path) -> None:

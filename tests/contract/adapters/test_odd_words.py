@@ -34,6 +34,7 @@ async def test_words_that_nobody_can_see_do_no_harm(server: FakeServer, inbox: I
     said = server.user_says("hello")
     async with server.adapter() as adapter, receiving(adapter, inbox):
         await server.wait_for(lambda: said.key in inbox.keys)
+        assert list(inbox.keys).count(said.key) == 1
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD)

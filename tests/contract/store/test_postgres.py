@@ -148,7 +148,7 @@ class Joined:
             on_gone=self.gone.set,
         )
 
-    async def names_seen(self, *wanted: str) -> None:
+    async def check_names_seen(self, *wanted: str) -> None:
         async with asyncio.timeout(20):
             while [node.name for node in (await self.views.get()).nodes] != list(wanted):
                 continue
@@ -176,16 +176,17 @@ async def opened(url: str, **options: Any) -> AsyncIterator[PostgresDatabase]:
 
 async def test_two_nodes_work_on_one_database_and_see_each_other(url: str) -> None:
     async with opened(url) as store, joined(store, "a") as first, joined(store, "b") as second:
-        await first.names_seen("a", "b")
-        await second.names_seen("a", "b")
+        await first.check_names_seen("a", "b")
+        await second.check_names_seen("a", "b")
 
 
 async def test_a_notification_of_one_node_reaches_the_others(url: str) -> None:
     async with opened(url) as store, joined(store, "a"), joined(store, "b") as second:
         await store.write(notify, "target", "telegram:42")
         async with asyncio.timeout(20):
-            while await second.news.get() != ("target", "telegram:42"):
+            while (news := await second.news.get())[0] != "target":
                 continue
+        assert news == ("target", "telegram:42")
 
 
 async def test_a_gateway_of_before_clusters_keeps_nodes_out_in_words(url: str) -> None:
@@ -217,16 +218,17 @@ async def test_a_node_whose_connection_was_lost_goes_on_with_another_one(url: st
             while (held := holder(url)) in ([], [pid]):  # noqa: ASYNC110 - nothing tells us
                 await asyncio.sleep(0.01)
         assert len(held) == 1, "by another connection, and by no more than one"
-        await node.names_seen("a")
+        await node.check_names_seen("a")
         assert not node.gone.is_set()
 
 
 async def test_a_node_that_others_buried_learns_so_at_its_next_beat(url: str) -> None:
     async with opened(url) as store, joined(store, "a") as node:
-        await node.names_seen("a")
+        await node.check_names_seen("a")
         await store.write(lambda tx: tx.run("UPDATE nodes SET state = 'gone'"))
         async with asyncio.timeout(20):
             await node.gone.wait()
+            assert node.gone.is_set()
 
 
 @pytest.fixture
@@ -316,12 +318,14 @@ async def test_a_silent_server_does_not_keep_a_node_from_closing(url: str) -> No
         async with joined(store, "a"):
             [pid] = holder(url)
             os.kill(pid, signal.SIGSTOP)
+            started = time.monotonic()
+        assert time.monotonic() - started < 20
         os.kill(pid, signal.SIGCONT)
 
 
 async def test_a_node_whose_server_fell_silent_tries_another_connection(url: str) -> None:
     async with opened(url) as store, joined(store, "a") as node:
-        await node.names_seen("a")
+        await node.check_names_seen("a")
         [pid] = holder(url)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -331,5 +335,6 @@ async def test_a_node_whose_server_fell_silent_tries_another_connection(url: str
                 while node.views.empty():
                     node.connection.cut_if_silent()  # as the event loop of a node does
                     await asyncio.sleep(0.05)
+            assert [seen.name for seen in node.views.get_nowait().nodes] == ["a"]
         finally:
             os.kill(pid, signal.SIGCONT)

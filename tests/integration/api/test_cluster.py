@@ -105,6 +105,7 @@ async def test_interrupting_at_one_node_reaches_the_turn_of_another(
         [(lane, turn)] = second.gateway.lanes.running()
         first.gateway.lanes.interrupt(lane, turn)
         await turn_is(first.gateway, "interrupted", within=10)
+        assert second.gateway.lanes.running() == []
 
 
 async def test_stop_of_a_turn_whose_node_died_is_not_lost(

@@ -274,7 +274,7 @@ async def test_a_server_that_closes_ends_its_streams_properly_and_the_run_goes_o
             await until_kind(events_of(answer.content), "run.snapshot")
         await answer.read()  # a broken encoding would raise
     model.release()
-    await run_is(api, run_id, "completed")
+    assert (await run_is(api, run_id, "completed"))["status"] == "completed"
 
 
 async def test_every_run_that_was_in_hand_at_a_crash_goes_on_to_its_end(start_api: StartApi, model: FakeModel) -> None:

@@ -255,7 +255,7 @@ async def test_a_client_that_leaves_a_stream_leaves_a_turn_that_ends(api: Api, m
     async with api.streaming("/api/sessions/talk/chat/stream", {"message": "hi"}) as (_, stream):
         run_id = (await until_kind(stream, "assistant.delta"))[-1].data["run_id"]
     model.release()
-    await run_is(api, run_id, "completed")
+    assert (await run_is(api, run_id, "completed"))["status"] == "completed"
 
 
 # Whose

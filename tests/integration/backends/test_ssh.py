@@ -73,6 +73,7 @@ async def test_when_our_side_is_killed_it_ends_there_too(remote: House, mark: st
         while running(f"sleep\0{mark}"):  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.02)
         await call
+    assert not running(f"sleep\0{mark}")
 
 
 async def test_what_it_leaves_behind_there_is_ended(remote: House, mark: str) -> None:

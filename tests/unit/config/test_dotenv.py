@@ -59,4 +59,5 @@ def test_a_byte_that_is_not_utf8_is_told_with_its_line_and_the_rest_is_read() ->
 
 @given(st.binary(max_size=300))
 def test_no_content_whatever_raises(content: bytes) -> None:
-    parse_dotenv(content, ".env")
+    _, problems = parse_dotenv(content, ".env")
+    assert all(problem.where.startswith(".env") for problem in problems)

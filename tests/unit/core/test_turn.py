@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,7 +77,7 @@ def test_doing_what_is_said_always_comes_to_an_end(states: list[str]) -> None:
             states[states.index("waiting")] = "allowed"
         elif isinstance(action, RunCall | CloseCall):
             states[action.index] = "done"
-    raise AssertionError("it never ends")
+    pytest.fail("it never ends")
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xy")), max_size=8))

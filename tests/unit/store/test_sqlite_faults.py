@@ -622,6 +622,7 @@ async def test_a_large_file_is_checked_after_the_start_and_healed(
             while not store.told("damage"):  # noqa: ASYNC110 - the check has no caller to answer
                 await asyncio.sleep(0.01)
         await database.write(put, "new")
+        assert await database.read(lambda tx: tx.value("PRAGMA quick_check")) == "ok"
 
 
 async def test_the_kept_first_page_follows_a_changed_schema_and_a_replaced_file(store: Store) -> None:

@@ -106,6 +106,7 @@ async def test_failure_is_tried_again_by_itself_after_a_pause(tmp_path: Path) ->
         await until(lambda: len(notes(tmp_path, "calls")) >= 3)
         (tmp_path / "mood").unlink()
         await until(lambda: it.progress.state is FetchState.READY)
+        assert it.progress.reason == ""
 
 
 async def test_two_processes_fetch_one_after_the_other_and_only_one_downloads(tmp_path: Path) -> None:

@@ -165,7 +165,8 @@ PIECES = some.sampled_from(
 
 @given(some.lists(PIECES, max_size=40))
 def test_no_page_breaks_the_reader(pieces: list[str]) -> None:
-    page_of("".join(pieces).encode(), "", BASE)
+    page = page_of("".join(pieces).encode(), "", BASE)
+    assert "\0" not in page.text
 
 
 @pytest.mark.parametrize("html", ["", " ", "<", "<html", "<a href", "\0", "<table><tr><td>", "</p></p>", "<pre>"])

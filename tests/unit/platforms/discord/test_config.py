@@ -80,7 +80,8 @@ def test_the_manifest_imports_no_sdk() -> None:
     code = (
         "import sys, hermes.platforms.discord; assert 'discord' not in sys.modules; assert 'aiohttp' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={"PYTHONPATH": "src"})
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60, env={"PYTHONPATH": "src"})
+    assert done.returncode == 0
 
 
 async def test_without_the_sdk_it_is_one_line_with_the_command_that_installs_it(

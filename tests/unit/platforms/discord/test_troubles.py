@@ -213,6 +213,7 @@ async def test_a_number_that_discord_never_gave_costs_the_session_and_nothing_el
         discord.cursor["session"] = '{"id": "s0", "seq": 999, "url": ""}'
         async with discord.adapter() as adapter, receiving(adapter, inbox):
             await discord.wait_for(lambda: len(discord.identified) == 1 and discord.sockets == 1)
+            assert len(discord.resumed) == 1  # refused, and not tried again
 
 
 async def test_a_session_whose_own_address_is_gone_is_resumed_at_the_common_one(inbox: Inbox) -> None:
@@ -419,6 +420,7 @@ async def test_no_thread_of_the_sdk_outlives_its_connection(inbox: Inbox) -> Non
         await discord.wait_for(lambda: len(discord.resumed) == 2 and discord.sockets == 1)
         await discord.wait_for(lambda: heartbeats() == 1)
     await discord.wait_for(lambda: heartbeats() == 0)
+    assert heartbeats() == 0
 
 
 @pytest.mark.parametrize("status", [500, 503])

@@ -328,6 +328,7 @@ async def test_a_broken_frame_is_kept_and_the_next_one_arrives(inbox: Inbox) -> 
             slack.deliver_raw(frame)
         said = slack.user_says("hello")
         await slack.wait_for(lambda: slack.unacked == 0 and said.key in inbox.keys)
+        assert list(inbox.keys).count(said.key) == 1
 
 
 @pytest.mark.parametrize("depth", [300, 900, 1500, 100_000])

@@ -414,6 +414,7 @@ async def test_ids_of_updates_that_start_anew_lower_lose_nothing(fake: FakeTeleg
     await fake.wait_for(lambda: seen == ["one", "two", "three"] and fake.unconfirmed == 0)
     running.cancel()
     await asyncio.wait({running})
+    assert seen == ["one", "two", "three"]
 
 
 def test_the_first_look_waits_for_nothing_and_the_next_follows_at_once() -> None:

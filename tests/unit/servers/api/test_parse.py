@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -441,6 +440,7 @@ ANY_JSON = st.recursive(
 @given(ANY_JSON)
 @settings(max_examples=60)
 def test_whatever_is_sent_is_taken_or_refused_and_never_breaks_us(value: Any) -> None:
+    statuses: list[int] = []
     for read in (
         conversation,
         tools_of,
@@ -449,5 +449,8 @@ def test_whatever_is_sent_is_taken_or_refused_and_never_breaks_us(value: Any) ->
         lambda v: run_of({"input": v, "conversation_history": v}),
         lambda v: parse_request({"input": v, "conversation": v}),
     ):
-        with suppress(ApiError):
+        try:
             read(value)
+        except ApiError as refusal:
+            statuses.append(refusal.status)
+    assert all(400 <= status < 500 for status in statuses)

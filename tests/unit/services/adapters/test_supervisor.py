@@ -384,6 +384,7 @@ async def test_connections_are_cut_with_the_lease_although_a_write_keeps_the_ada
             await opened.wait()
             supervisor.lapse()
             await closed.wait()
+        assert not written.is_set()
     finally:
         written.set()
         await supervisor.close()

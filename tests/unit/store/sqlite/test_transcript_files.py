@@ -58,6 +58,7 @@ async def test_the_file_follows_while_the_store_is_open(database: Database, fold
     async with asyncio.timeout(20):
         while not path.exists() or len(lines(path)) < 2:  # noqa: ASYNC110 - a file gives no signal
             await asyncio.sleep(0.02)
+    assert "hello" in path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("torn", [b'{"session":"s_1","se', b"\xff\xfe\n", b'{"no": "seq"}\n', b'{"seq": 9'])
