@@ -22,9 +22,10 @@ interface Columns {
 }
 
 async function load(board: string, signal: AbortSignal): Promise<Columns> {
-  const stats = api.get<{ counts: Record<string, unknown> }>("/api/kanban/stats", {}, signal);
-  const pages = await Promise.all(COLUMNS.map((column) => api.get<List<Task>>("/api/kanban/tasks", { board, state: column, limit: PER_COLUMN }, signal)));
-  const { counts } = await stats;
+  const [{ counts }, ...pages] = await Promise.all([
+    api.get<{ counts: Record<string, unknown> }>("/api/kanban/stats", {}, signal),
+    ...COLUMNS.map((column) => api.get<List<Task>>("/api/kanban/tasks", { board, state: column, limit: PER_COLUMN }, signal)),
+  ]);
   // Counts come by board, or by column where there is one board.
   const isByBoard = Object.values(counts).every((one) => typeof one === "object" && one !== null);
   const ofBoard = (isByBoard ? (counts[board] ?? {}) : counts) as Record<string, number>;

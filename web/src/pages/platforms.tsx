@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, ApiError, session } from "../api/client";
 import type { List, Login, Platform } from "../api/types";
 import { useAction, useLive, useTitle } from "../hooks";
-import { formatAge, t } from "../i18n";
+import { formatAge, language, t } from "../i18n";
 import { Button, Confirm, Dialog, Failure, Field, Loading, PageHead, State } from "../ui/parts";
 import { oneLine, visible } from "../ui/text";
 import { toast } from "../ui/toast";
@@ -11,7 +11,7 @@ const path = (name: string) => `/api/platforms/${encodeURIComponent(name)}`;
 
 export default function Platforms() {
   useTitle(t("page_platforms"));
-  const list = useLive((signal) => api.get<List<Platform>>("/api/platforms", {}, signal), ["platform"], []);
+  const list = useLive((signal) => api.get<List<Platform>>("/api/platforms", { language: language.value }, signal), ["platform"], [language.value]);
   const [setting, setSetting] = useState<Platform | null>(null);
   const [signingIn, setSigningIn] = useState<Platform | null>(null);
   const [isBusy, run] = useAction();

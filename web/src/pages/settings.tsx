@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { api, ApiError, session } from "../api/client";
 import type { List, SettingRow } from "../api/types";
 import { useLive, useTitle } from "../hooks";
-import { t } from "../i18n";
+import { language, t } from "../i18n";
 import { Button, Loading, PageHead, Search } from "../ui/parts";
 import { oneLine, visible } from "../ui/text";
 import { toast } from "../ui/toast";
@@ -16,7 +16,7 @@ export default function Settings() {
   useTitle(t("page_settings"));
   const [query, setQuery] = useState("");
   const [isOnlySet, setOnlySet] = useState(false);
-  const settings = useLive((signal) => api.get<List<SettingRow>>("/api/settings", {}, signal), ["setting"], []);
+  const settings = useLive((signal) => api.get<List<SettingRow>>("/api/settings", { language: language.value }, signal), ["setting"], [language.value]);
   const mayChange = session.value?.role === "owner";
   const sections = useMemo(() => {
     const words = query.trim().toLowerCase();
