@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import statistics
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import machine
+from bench import machine, waits
 from bench.rig import folder
 from bench.rows import Plan, Row, Rows, milliseconds, percentile
 from hermes.config.schema import Config
-from hermes.core.keys import SessionKey
-from hermes.core.messages import InboundMessage
 from hermes.services.clock import SystemClock
 from hermes.services.deletion import SessionDeletion
 from hermes.services.retention import DAY, Retention
-from hermes.store import codec, inbox
 from hermes.store.db import Database
-from hermes.store.inbox import InboxState, Incoming
 from hermes.store.open import open_database
 
 HELD_UP_MILLISECONDS = 50.0
-EVERY_SECONDS = 0.01
 WORDS = 120
 
 
@@ -43,6 +38,7 @@ async def measure(plan: Plan) -> Rows:
         size = (home / "state.db").stat().st_size / machine.MEGABYTE
         plan.say(f"stored {count} settled rows, {size:.0f} MB, in {time.monotonic() - began:.0f} s")
         db = await open_database(home / "state.db")
+        await asyncio.to_thread(os.sync)  # the system is still writing what was stored
         try:
             return await _measure(plan, db, home, count)
         finally:
@@ -52,49 +48,33 @@ async def measure(plan: Plan) -> Rows:
 async def _measure(plan: Plan, db: Database, home: Path, count: int) -> Rows:
     clock = SystemClock()
     pruning = Retention(db, home, clock, lambda: Config(home=home), SessionDeletion(db, home, clock))
-    quiet = await _messages(db, asyncio.create_task(asyncio.sleep(plan.count(20, 1))))
+    quiet = await waits.until_done(db, asyncio.create_task(asyncio.sleep(plan.count(20, 1))))
+    usual = waits.told([each.seconds for each in quiet])
     began = time.monotonic()
-    work = asyncio.create_task(pruning.prune_rows())
-    beside = await _messages(db, work)
+    held: list[waits.Span] = []
+    async with waits.control(home.parent / "bare.db") as ended:
+        with waits.holds(held):
+            work = asyncio.create_task(pruning.prune_rows())
+            beside = waits.Waits(await waits.until_done(db, work), held)
+        bare = await ended()
     seconds = time.monotonic() - began
     pruned = sum((await work).values())
     assert pruned >= count * 0.99, f"only {pruned} of {count} rows were pruned"
-    told = f"{pruned} rows in {seconds:.0f} s; {len(beside)} messages stored meanwhile"
-    median, late = (milliseconds(value) for value in (statistics.median(quiet), percentile(quiet, 99)))
-    usual = f"median {median:.2f} ms, 99% {late:.1f} ms, longest {milliseconds(max(quiet)):.1f} ms"
+    note = f"{pruned} rows in {seconds:.0f} s; {len(beside.messages)} messages stored meanwhile"
+    name = "storing a message while rows are pruned"
     return [
-        Row("storing a message while rows are pruned", milliseconds(statistics.median(beside)), "ms", None, told),
-        Row("storing a message while rows are pruned, 99%", milliseconds(percentile(beside, 99)), "ms", None, ""),
+        Row(name, milliseconds(statistics.median(beside.seconds)), "ms", None, note),
+        Row(f"{name}, 99%", milliseconds(percentile(beside.seconds, 99)), "ms"),
+        Row(f"{name}, longest", milliseconds(max(beside.seconds)), "ms", None, f"without pruning: {usual}"),
+        Row("a commit to a bare SQLite file beside it, longest", milliseconds(max(bare)), "ms", None, waits.told(bare)),
         Row(
-            "storing a message while rows are pruned, longest",
-            milliseconds(max(beside)),
+            "of one message's wait, the part for pruning and checkpoints, longest",
+            milliseconds(beside.longest_held),
             "ms",
             HELD_UP_MILLISECONDS,
-            f"without pruning: {usual}",
+            f"single bites and checkpoints: {waits.told([each.seconds for each in held])}",
         ),
     ]
-
-
-async def _messages(db: Database, until: asyncio.Task[object]) -> list[float]:
-    """Store messages until the task is done; how long each took."""
-    took: list[float] = []
-    number = 0
-    while not until.done():
-        began = time.monotonic()
-        number += 1
-        await db.write(inbox.accept, [_incoming(number, time.time())], now=time.time())
-        took.append(time.monotonic() - began)
-        await asyncio.sleep(EVERY_SECONDS)
-    return took
-
-
-def _incoming(number: int, now: float) -> Incoming:
-    key = SessionKey.parse(f"agent:main:telegram:dm:{number % 50}")
-    event_id = f"ev_new_{number}_{now}"
-    said = InboundMessage((event_id,), key, "7", "hello " * 20, datetime.fromtimestamp(now, UTC))
-    return Incoming(
-        event_id, (event_id,), str(key), "telegram", "main", "message", "7", codec.dump(said), InboxState.QUEUED, now
-    )
 
 
 def seed(path: Path, count: int) -> None:

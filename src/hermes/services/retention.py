@@ -38,7 +38,7 @@ PAUSE_FACTOR = 3.0
 MIN_PAUSE_SECONDS = 0.005
 BITE_SECONDS = 0.005
 """A bite that takes longer is followed by a smaller one."""
-MIN_BITE, MAX_BITE = 20, 200
+MIN_BITE, MAX_BITE = 10, 100
 LEAST_DAYS = 2
 """Also a store that is too large keeps settled rows for so long: repeats and retries may refer to them."""
 MB = 1_000_000
@@ -111,7 +111,7 @@ class Retention:
         size = MIN_BITE
         while after is not None:
             began = time.monotonic()
-            bite = await self._db.alone(prune, before=before, after=after, bite=size)
+            bite = await self._db.prune(prune, before=before, after=after, bite=size)
             count, after, bites = count + bite.pruned, bite.after, bites + 1
             took = time.monotonic() - began
             size = max(MIN_BITE, size // 2) if took > BITE_SECONDS else min(MAX_BITE, size + MIN_BITE)
@@ -124,7 +124,7 @@ class Retention:
         before = self._clock.now() - self._config().retention.refused_days * DAY
         while True:
             began = time.monotonic()
-            if not await self._db.alone(pairings.forget_strangers, before=before):
+            if not await self._db.prune(pairings.forget_strangers, before=before):
                 return
             await self._pause(began)
 

@@ -2,7 +2,7 @@
 
 A store function is plain and synchronous, ``def accept(tx, …)``. ``write`` runs it in a transaction and returns
 its result after COMMIT; ``read`` runs it off the writer; ``alone`` is a write that shares its transaction with
-nobody (pruning). SQL is written once, with ``:name`` parameters, in the subset both databases speak.
+nobody, and ``prune`` one of these whose loss in a power cut does no harm. SQL is written once, with ``:name`` parameters, in the subset both databases speak.
 """
 
 from __future__ import annotations
@@ -206,6 +206,10 @@ class Database(ABC):
     async def alone(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A write that never rides in a group: pruning and other long ones."""
         return await self._finish(Job("alone", fn, args, kwargs, self._loop.create_future()))
+
+    async def prune(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """An ``alone`` that nobody needs on the disk at once: after a power cut the same rows are pruned again."""
+        return await self._finish(Job("prune", fn, args, kwargs, self._loop.create_future()))
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``fn(tx, …)`` over one consistent snapshot. It may not write."""

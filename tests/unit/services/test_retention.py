@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.measures.retention import HELD_UP_MILLISECONDS, _incoming, seed
+from bench.measures.retention import HELD_UP_MILLISECONDS, seed
+from bench.waits import incoming
 from hermes.config.schema import Config, RetentionConfig
 from hermes.services.deletion import SessionDeletion, blank_log, forget_typed
 from hermes.services.retention import DAY, Retention, prune_files
@@ -51,7 +52,7 @@ async def test_messages_are_stored_while_rows_are_pruned(database: Database, tmp
     while not work.done():
         began = time.monotonic()
         stored += 1
-        await database.write(inbox.accept, [_incoming(int(stored), time.time())], now=time.time())
+        await database.write(inbox.accept, [incoming(int(stored), time.time())], now=time.time())
         longest = max(longest, time.monotonic() - began)
         await asyncio.sleep(0.01)
     assert sum((await work).values()) == 2000

@@ -5,19 +5,24 @@ Nothing goes that is unfinished or waits: an open turn, a delivery that may stil
 by which repeated messages are recognized stand in ``dedupe``, which has an age of its own.
 
 Each function looks at the rows behind ``after`` in the order of their age, deletes what may go and returns how many
-that were and where the next bite begins; None once all old rows were looked at.
+that were and where the next bite begins; None once all old rows were looked at. A bite ends early when it has taken
+``MAX_SECONDS``: on a slow disk a single row may take as long as a hundred do elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
 BITE = 200
+MAX_SECONDS = 0.005
 
+Row = tuple[str, float, int]
+"""Id, time, and whether it may go."""
 Place = tuple[float, str]
 START: Place = (0.0, "")
 
@@ -42,10 +47,12 @@ def prune_outbox(tx: Tx, *, before: float, after: Place = START, bite: int = BIT
         SELECT 1 FROM outbox AS carrier WHERE carrier.id = outbox.joined_to AND outbox.joined_to <> ''
             AND (carrier.state = 'ready' OR carrier.state = 'unknown' OR carrier.state = 'parked'))"""
     found = _old(tx, "outbox", "created_at", may_go, before=before, after=after, bite=bite)
-    for row_id, _, is_over in found:
-        if is_over:
-            tx.run("DELETE FROM files_out WHERE outbox_id = :id", id=row_id)
-    return _delete(tx, "outbox", found, bite)
+
+    def delete(row_id: str) -> int:
+        tx.run("DELETE FROM files_out WHERE outbox_id = :id", id=row_id)
+        return tx.run("DELETE FROM outbox WHERE id = :id", id=row_id)
+
+    return _delete(found, bite, delete)
 
 
 def prune_approvals(tx: Tx, *, before: float, after: Place = START, bite: int = BITE) -> Bite:
@@ -60,11 +67,10 @@ def prune_turns(tx: Tx, *, before: float, after: Place = START, bite: int = BITE
     """
     may_go = "state <> 'running' AND state <> 'waiting' AND COALESCE(ended_at, created_at) < :before"
     found = _old(tx, "turns", "created_at", may_go, before=before, after=after, bite=bite)
-    over = [(turn_id, at, is_over) for turn_id, at, is_over in found if is_over]
-    pruned = 0
-    for turn_id, _, _ in over:
-        pruned += tx.run("DELETE FROM tool_calls WHERE turn_id = :id", id=turn_id)
-        pruned += tx.run(
+
+    def delete(turn_id: str) -> int:
+        pruned = tx.run("DELETE FROM tool_calls WHERE turn_id = :id", id=turn_id)
+        return pruned + tx.run(
             """
             DELETE FROM turns WHERE id = :id AND (
                 NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = turns.session_id)
@@ -73,12 +79,13 @@ def prune_turns(tx: Tx, *, before: float, after: Place = START, bite: int = BITE
             """,
             id=turn_id,
         )
-    return Bite(pruned, _next(found, bite))
+
+    return _delete(found, bite, delete)
 
 
 def prune_pictures(tx: Tx, *, before: float, after: Place = START, bite: int = 20) -> Bite:
     """Delete pictures that no request has brought for so long; a message that names one goes on without it."""
-    found: list[tuple[str, float, int]] = tx.all(
+    found: list[Row] = tx.all(
         """
         SELECT hash, created_at, 1 FROM pictures WHERE created_at < :before
             AND (created_at > :at OR (created_at = :at AND hash > :after))
@@ -90,9 +97,7 @@ def prune_pictures(tx: Tx, *, before: float, after: Place = START, bite: int = 2
         after=after[1],
         bite=bite,
     )
-    for name, _, _ in found:
-        tx.run("DELETE FROM pictures WHERE hash = :hash", hash=name)
-    return Bite(len(found), _next(found, bite))
+    return _delete(found, bite, lambda name: tx.run("DELETE FROM pictures WHERE hash = :hash", hash=name))
 
 
 PRUNED: Mapping[str, Callable[..., Bite]] = {
@@ -171,9 +176,7 @@ def stored(tx: Tx) -> dict[str, Any]:
 # One table
 
 
-def _old(
-    tx: Tx, table: str, age: str, may_go: str, *, before: float, after: Place, bite: int
-) -> list[tuple[str, float, int]]:
+def _old(tx: Tx, table: str, age: str, may_go: str, *, before: float, after: Place, bite: int) -> list[Row]:
     """The next rows that are old enough: id, time, and whether each may go."""
     return tx.all(
         f"""
@@ -190,16 +193,17 @@ def _old(
 
 
 def _prune(tx: Tx, table: str, age: str, may_go: str, *, before: float, after: Place, bite: int) -> Bite:
-    return _delete(tx, table, _old(tx, table, age, may_go, before=before, after=after, bite=bite), bite)
+    found = _old(tx, table, age, may_go, before=before, after=after, bite=bite)
+    return _delete(found, bite, lambda row_id: tx.run(f"DELETE FROM {table} WHERE id = :id", id=row_id))
 
 
-def _delete(tx: Tx, table: str, found: list[tuple[str, float, int]], bite: int) -> Bite:
+def _delete(found: Sequence[Row], bite: int, delete: Callable[[str], int]) -> Bite:
+    """Delete what may go, until the time is over."""
+    until = time.monotonic() + MAX_SECONDS
     pruned = 0
-    for row_id, _, is_over in found:
+    for row_id, at, is_over in found:
         if is_over:
-            pruned += tx.run(f"DELETE FROM {table} WHERE id = :id", id=row_id)
-    return Bite(pruned, _next(found, bite))
-
-
-def _next(found: list[tuple[str, float, int]], bite: int) -> Place | None:
-    return (found[-1][1], found[-1][0]) if len(found) == bite else None
+            pruned += delete(row_id)
+            if time.monotonic() > until:
+                return Bite(pruned, (at, row_id))
+    return Bite(pruned, (found[-1][1], found[-1][0]) if len(found) == bite else None)

@@ -25,6 +25,8 @@ CHECKPOINT_COMMITS = 100
 CHECKPOINT_ROWS = 2000
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 """The write-ahead log is copied into the database after so many commits or changed rows, or when it grew by so much."""
+CHECKPOINT_BYTES_ALONE = 1024 * 1024
+"""After a write that is nobody's message: pruning changes many pages, and messages wait while these are copied."""
 
 TOUCHED = "another program wrote into it"
 TOUCHED_SECONDS = 60.0
@@ -84,7 +86,8 @@ class SqliteConnection:
         self._is_touched = False
         self._commits = 0
         self._changes = 0
-        self._wal_bytes = 0
+        self._is_synced = True
+        self._log_end: tuple[bytes, int] = (b"", 0)  # after the last checkpoint: the log's salts, and where it ended
         self.readers = [ReaderConnection() for _ in range(limits.readers)]
         self.has_wal = True
         self.connection: sqlite3.Connection | None = None
@@ -208,7 +211,8 @@ class SqliteConnection:
             raise
         for suffix in sqlite_file.SUFFIXES:
             home.narrow_one(beside(self.path, suffix))
-        self._commits, self._changes, self._wal_bytes = 0, connection.total_changes, 0
+        self._commits, self._changes, self._log_end = 0, connection.total_changes, (b"", 0)
+        self._is_synced = True
         self.connection = connection
         self.identity = sqlite_file.identity(self.path)
         self._wal = sqlite_file.identity(beside(self.path, "-wal"))
@@ -300,20 +304,31 @@ class SqliteConnection:
 
     # Healing and closing
 
+    def sync_commits(self, is_wanted: bool) -> None:
+        """Have every commit wait until it is on the disk, or only until the next one that does. Between transactions.
+
+        Without a log, only the former keeps the file sound after a power cut.
+        """
+        assert self.connection is not None  # noqa: S101 - the caller looked
+        if is_wanted != self._is_synced and self.has_wal:
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if is_wanted else 'NORMAL'}")
+            self._is_synced = is_wanted
+
     def note_commit(self) -> None:
         """Called after each commit."""
         self._commits += 1
-        if self._is_checkpoint_due():
-            self.checkpoint()
         self.note_content()
 
-    def _is_checkpoint_due(self) -> bool:
+    def is_checkpoint_due(self, *, is_alone: bool) -> bool:
+        """Whether the log has grown enough. ``is_alone``: by a write that may be followed by a thousand like it."""
         connection = self.connection
-        if not self.has_wal or connection is None:
+        if not self.has_wal or connection is None or not self._commits:
             return False
         if self._commits >= CHECKPOINT_COMMITS or connection.total_changes - self._changes >= CHECKPOINT_ROWS:
             return True
-        return self._commits % 8 == 0 and self._wal_size() - self._wal_bytes >= CHECKPOINT_BYTES
+        if is_alone:
+            return wal.has_grown(self.path, self._log_end, CHECKPOINT_BYTES_ALONE)
+        return self._commits % 8 == 0 and wal.has_grown(self.path, self._log_end, CHECKPOINT_BYTES)
 
     def _wal_size(self) -> int:
         found = sqlite_file.look(beside(self.path, "-wal")).content
@@ -322,11 +337,13 @@ class SqliteConnection:
     def checkpoint(self) -> None:
         """Copy the write-ahead log into the database, and note the checksums of the pages that this changes."""
         assert self.connection is not None  # noqa: S101 - the caller looked
+        frames = 0
         with contextlib.suppress(sqlite3.Error):  # tried again with the next one, as SQLite's own are
-            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            _, frames, _ = self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self._note_pages()
         self._commits, self._changes = 0, self.connection.total_changes
-        self._wal_bytes = self._wal_size()
+        self._log_end = wal.end_of(self.path, frames)
+        self.note_content()
 
     def compact(self) -> None:
         """Write the file anew without its free space, which holds what was deleted; then open it again.
@@ -360,7 +377,7 @@ class SqliteConnection:
         return sqlite_file.identity(self.path) == self.identity
 
     def note_content(self) -> None:
-        """Called after each commit, with which alone our own checkpoints come."""
+        """Called after each commit and each checkpoint of our own."""
         self._content = sqlite_file.look(self.path).content
 
     def was_touched(self) -> bool:

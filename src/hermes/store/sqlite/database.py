@@ -145,6 +145,9 @@ class SqliteDatabase(Database):
                 held = self._gather(group)
             self._settle(group)
             self._release_later(group)
+            # What was committed is told already: only what comes now waits for the copying.
+            if self._file.is_checkpoint_due(is_alone=job.kind != "write"):
+                self._file.checkpoint()
             del job, group
         if self._healing is not None:
             self._healing.join(None)
@@ -212,6 +215,7 @@ class SqliteDatabase(Database):
         """Run them in one transaction. Returns whether rows were changed and committed."""
         connection = self._file.connection
         assert connection is not None  # noqa: S101 - _make_ready saw to it
+        self._file.sync_commits(group[0].kind != "prune")
         execute = connection.cursor().execute  # for COMMIT too: it ends whatever was read only in part
         tx = Tx(SQLITE, execute)
         execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")

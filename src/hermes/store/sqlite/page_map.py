@@ -18,10 +18,13 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes.core.dataclasses import dataclass
 from hermes.store.private_files import write_private
+
+if TYPE_CHECKING:
+    from hermes.store.sqlite.page_map_compaction import PageMapCompaction
 
 SUFFIX = ".pages"
 TABLE_LEAF, TABLE_INNER = 0x0D, 0x05
@@ -31,11 +34,24 @@ _MAGIC = b"HermesPG"
 _HEAD = struct.Struct(">8sBII8sIIII")
 """Magic, kind, page size, pages of the database, salts of the log, frames of it, entries, copies, checksum."""
 _ENTRY = struct.Struct(">IIBH")  # page, checksum, kind of page, cells
-_WHOLE, _CHANGES, _OPENED, _CLOSED = range(1, 5)
+WHOLE, CHANGES, _OPENED, _CLOSED = range(1, 5)
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 _FRAMES_AT_ONCE = 64
 _COMPACTED_BYTES = 1 << 20
 _ALL = 1 << 62
+
+
+class BatchHead(NamedTuple):
+    """The head of a batch of the file, and where its parts stand there."""
+
+    kind: int
+    page_size: int
+    pages: int
+    salts: bytes
+    frames: int
+    entries_at: int = 0
+    copies_at: int = 0
+    end: int = 0
 
 
 class PageSum(NamedTuple):
@@ -106,6 +122,7 @@ class PageMapFile:
         self._schema: frozenset[int] = frozenset()
         self._size = 0
         self._whole_size = 0
+        self._compaction: PageMapCompaction | None = None
         self.is_kept = False
 
     def build(self) -> None:
@@ -122,7 +139,7 @@ class PageMapFile:
 
     def go_on(self, known: PageMap) -> None:
         """Append to what was loaded from this file. Only before the first connect."""
-        self._schema = _schema_pages(known.copies.get(1, b""))
+        self._schema = schema_pages(known.copies.get(1, b""))
         self._size = self.path.stat().st_size
         self._whole_size = known.size
         self._seen = (b"", 0)
@@ -130,16 +147,25 @@ class PageMapFile:
         if known.end != self._size:  # a kill has cut off the last batch
             self._write(known)
 
-    def _compact(self) -> None:
-        known = load(self.path)
-        if known is None or not known.is_whole:
-            raise OSError("the map of the pages was damaged")
-        seen = self._seen
-        self._write(known)
-        self._seen = seen
+    def _compact_beside(self) -> None:
+        """Begin to compact a file that has grown, or take up what was compacted meanwhile."""
+        if self._compaction is None:
+            if self._size > max(_COMPACTED_BYTES, 4 * self._whole_size):
+                from hermes.store.sqlite.page_map_compaction import PageMapCompaction
+
+                self._compaction = PageMapCompaction(self.path, self._size)
+        elif self._compaction.is_done:
+            compaction, self._compaction = self._compaction, None
+            self._size, self._whole_size = compaction.adopt()
+
+    def _stop_compaction(self) -> None:
+        if self._compaction is not None:
+            compaction, self._compaction = self._compaction, None
+            compaction.stop()
 
     def _write(self, found: PageMap) -> None:
-        data = _batch(_WHOLE, found)
+        self._stop_compaction()
+        data = _batch(WHOLE, found)
         write_private(self.path, data)
         self._size = self._whole_size = len(data)
         self._seen = (b"", 0)
@@ -157,21 +183,22 @@ class PageMapFile:
             found = self._changes(up_to)
             if found is None:
                 return
-            self._append(_batch(_CHANGES, found), is_synced=True)
-            if self._size > max(_COMPACTED_BYTES, 4 * self._whole_size):
-                self._compact()
+            self._append(_batch(CHANGES, found), is_synced=True)
+            self._compact_beside()
         except OSError:
             self.drop()
             raise
 
     def close(self) -> None:
         """Note that every page is in the database, and its log gone. Only after the last connection was closed."""
+        self._stop_compaction()
         if self.is_kept and not (self._wal.exists() and self._wal.stat().st_size):
             closed_at = self._database.stat().st_mtime_ns.to_bytes(8, "big")
             self._append(_batch(_CLOSED, PageMap(0, salts=closed_at)))
         self.is_kept = False
 
     def drop(self) -> None:
+        self._stop_compaction()
         self.is_kept = False
         self.path.unlink(missing_ok=True)
 
@@ -214,12 +241,17 @@ class PageMapFile:
     def _take(self, found: PageMap, number: int, page: bytes) -> None:
         found.sums[number] = known = sum_of(page, number)
         if number == 1:
-            self._schema = _schema_pages(page)
-        if number == 1 or number in self._schema or known.kind == TABLE_INNER:
+            self._schema = schema_pages(page)
+        if is_copied(number, known.kind, self._schema):
             found.copies[number] = page
 
 
-def _schema_pages(first: bytes) -> frozenset[int]:
+def is_copied(number: int, kind: int, schema: frozenset[int]) -> bool:
+    """Whether a page leads to others, so that it is kept whole."""
+    return number == 1 or number in schema or kind == TABLE_INNER
+
+
+def schema_pages(first: bytes) -> frozenset[int]:
     """The pages that name the tables: all that page 1 leads to."""
     return frozenset(children(first, 1)) if first and first[100] == TABLE_INNER else frozenset()
 
@@ -254,10 +286,15 @@ def _committed(
 def _batch(kind: int, found: PageMap) -> bytes:
     entries = b"".join(_ENTRY.pack(number, *known) for number, known in found.sums.items())
     copies = b"".join(number.to_bytes(4, "big") + page for number, page in found.copies.items())
-    log = (found.salts, found.frames)
-    head = (_MAGIC, kind, found.page_size, found.count, *log, len(found.sums), len(found.copies))
-    checksum = zlib.crc32(copies, zlib.crc32(entries, zlib.crc32(_HEAD.pack(*head, 0))))
-    return _HEAD.pack(*head, checksum) + entries + copies
+    return sealed(BatchHead(kind, found.page_size, found.count, found.salts, found.frames), entries, copies)
+
+
+def sealed(head: BatchHead, entries: bytes, copies: bytes) -> bytes:
+    """A batch with its head and checksum, from entries and copies as they stand in the file."""
+    counts = (len(entries) // _ENTRY.size, len(copies) // (4 + head.page_size))
+    values = (_MAGIC, head.kind, head.page_size, head.pages, head.salts, head.frames, *counts)
+    checksum = zlib.crc32(copies, zlib.crc32(entries, zlib.crc32(_HEAD.pack(*values, 0))))
+    return _HEAD.pack(*values, checksum) + entries + copies
 
 
 # Reading
@@ -278,9 +315,9 @@ def load(path: Path) -> PageMap | None:
                 known.is_whole = False
             break
         kind, found, at = batch
-        if kind == _WHOLE:
+        if kind == WHOLE:
             known = found
-        elif known is not None and kind == _CHANGES:
+        elif known is not None and kind == CHANGES:
             known.count, known.salts, known.frames = found.count, found.salts, found.frames
             known.sums |= found.sums
             known.copies |= found.copies
@@ -290,32 +327,41 @@ def load(path: Path) -> PageMap | None:
     if known is not None:
         # Pages that the database has given up, and copies of pages that have become something else.
         known.sums = {number: page for number, page in known.sums.items() if number <= known.count}
-        schema = _schema_pages(known.copies.get(1, b""))
+        schema = schema_pages(known.copies.get(1, b""))
         known.copies = {
             number: page
             for number, page in known.copies.items()
-            if number in known.sums and (number == 1 or number in schema or known.sums[number].kind == TABLE_INNER)
+            if number in known.sums and is_copied(number, known.sums[number].kind, schema)
         }
     return known
 
 
-def _read_batch(data: bytes, at: int) -> tuple[int, PageMap, int] | None:
+def read_head(data: bytes, at: int) -> BatchHead | None:
+    """The batch that begins here; None where it is cut off or damaged."""
     if len(data) - at < _HEAD.size:
         return None
     magic, kind, size, count, salts, frames, entries, copies, checksum = _HEAD.unpack_from(data, at)
-    middle = at + _HEAD.size + entries * _ENTRY.size
+    first = at + _HEAD.size
+    middle = first + entries * _ENTRY.size
     end = middle + copies * (4 + size)
     if magic != _MAGIC or end > len(data):
         return None
     head = _HEAD.pack(magic, kind, size, count, salts, frames, entries, copies, 0)
-    if zlib.crc32(memoryview(data)[at + _HEAD.size : end], zlib.crc32(head)) != checksum:
+    if zlib.crc32(memoryview(data)[first:end], zlib.crc32(head)) != checksum:
         return None
-    found = PageMap(size, count, salts, frames)
-    for number, *values in _ENTRY.iter_unpack(memoryview(data)[at + _HEAD.size : middle]):
+    return BatchHead(kind, size, count, salts, frames, first, middle, end)
+
+
+def _read_batch(data: bytes, at: int) -> tuple[int, PageMap, int] | None:
+    head = read_head(data, at)
+    if head is None:
+        return None
+    found = PageMap(head.page_size, head.pages, head.salts, head.frames)
+    for number, *values in _ENTRY.iter_unpack(memoryview(data)[head.entries_at : head.copies_at]):
         found.sums[number] = PageSum(*values)
-    for start in range(middle, end, 4 + size):
-        found.copies[int.from_bytes(data[start : start + 4], "big")] = data[start + 4 : start + 4 + size]
-    return kind, found, end
+    for start in range(head.copies_at, head.end, 4 + head.page_size):
+        found.copies[int.from_bytes(data[start : start + 4], "big")] = data[start + 4 : start + 4 + head.page_size]
+    return head.kind, found, head.end
 
 
 # Comparing

@@ -116,6 +116,38 @@ class _Log:
         return first, second
 
 
+def end_of(database: Path, frames: int) -> tuple[bytes, int]:
+    """The salts of the log, and where so many frames of it end."""
+    header = _at(database, 0, _HEADER)
+    return header[16:24], _HEADER + frames * (_FRAME_HEADER + int.from_bytes(header[8:12], "big"))
+
+
+def has_grown(database: Path, end: tuple[bytes, int], by: int) -> bool:
+    """Whether the log has so many bytes more than it had when it ended there.
+
+    Its file does not tell: SQLite begins the log anew from its start, and never shortens the file.
+    """
+    header = _at(database, 0, _HEADER)
+    page_size, salts = int.from_bytes(header[8:12], "big"), header[16:24]
+    if not 512 <= page_size <= 65536:
+        return False
+    first = end[1] if end[0] == salts else _HEADER
+    step = _FRAME_HEADER + page_size
+    return _at(database, first + by // step * step, _FRAME_HEADER)[8:16] == salts
+
+
+def _at(database: Path, place: int, size: int) -> bytes:
+    """So many bytes of the log; fewer, or none, where it ends before."""
+    try:
+        descriptor = os.open(f"{database}-wal", os.O_RDONLY)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(descriptor, size, place)
+    finally:
+        os.close(descriptor)
+
+
 def lost_commits(database: Path) -> bool:
     """Tell whether committed transactions are unreadable in the log. Before the first connect, which clears it."""
     log = database.with_name(database.name + "-wal")
