@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,37 @@ def loses_rows(package: Path) -> None:
     (package / "store" / "kanban_migrations" / "0990_lose.sql").write_text("DELETE FROM tasks;\n")
 
 
-def needs_a_newer_reader(package: Path) -> None:
+def breaks_only_here(package: Path) -> None:
+    """Starts where it is probed, and nowhere else; by then it has brought a store to a schema of its own."""
     (package / "store" / "kanban_migrations" / "0990_lose.sql").unlink()
+    step = "-- min_reader: 990\nCREATE TABLE newer (id TEXT PRIMARY KEY);\n"
+    (package / "store" / "kanban_migrations" / "0990_newer.sql").write_text(step)
+    path = package / "app" / "serve.py"
+    path.write_text(path.read_text("utf-8") + BREAKS_ONLY_HERE, "utf-8")
+
+
+BREAKS_ONLY_HERE = """
+import os
+
+if "/updates/probe/" not in os.environ["HERMES_HOME"] + "/":
+    import asyncio
+    from pathlib import Path
+
+    from hermes.store.open import open_database
+
+    async def _migrate():
+        folder = Path(__file__).parents[1] / "store" / "kanban_migrations"
+        database = await open_database(Path(os.environ["HERMES_HOME"]) / "kanban.db", migrations=folder)
+        await database.close()
+
+    asyncio.run(_migrate())
+    raise RuntimeError("planted: only here")
+"""
+
+
+def needs_a_newer_reader(package: Path) -> None:
+    shutil.copy(ROOT / "src" / "hermes" / "app" / "serve.py", package / "app" / "serve.py")
+    (package / "store" / "kanban_migrations" / "0990_newer.sql").unlink()
     pins = package.parents[1] / "requirements" / "core.txt"
     pins.write_text(pins.read_text("utf-8") + "# other pins\n", "utf-8")
     step = "-- min_reader: 990\nCREATE TABLE newer (id TEXT PRIMARY KEY);\n"
@@ -58,6 +88,23 @@ def test_update_is_taken_up_only_if_its_probe_answers_and_can_be_taken_back(inst
     assert "would lose rows of kanban.db: tasks has 0 of 1" in said.stderr
     assert (installed.worker(), installed.status()["version"]) == (first, "0.1.0"), "nobody touched it"
     assert "0.1.0" in installed.hermes("--version").stdout
+
+    installed.offer("0.3.1", breaks_only_here)
+    with ThreadPoolExecutor() as threads:
+        running = threads.submit(installed.hermes, "update")
+        until((installed.home / "updates" / "probe" / "home").exists, 120)
+        assert installed.hermes("kanban", "create", "Feed the cat").returncode == 0, "while the new version is tried"
+        said = running.result()
+    assert said.returncode == 1, said.stdout
+    assert "The gateway is not back after 30 s (ended with exit code 1)" in said.stderr
+    assert "The new version does not run here: switching back to 0.1.0" in said.stderr
+    assert "0.3.1" in (last := said.stderr[said.stderr.index("✗ 0.3.1") :])
+    assert "did not start, so the old version was put back.\n✓ Gateway restarted" in last
+    assert until(installed.worker, 60) != first
+    assert (installed.status()["version"], installed.is_whole("0.1.0")) == ("0.1.0", True)
+    told = installed.hermes("kanban").stdout
+    assert "Water the plants" in told
+    assert "Feed the cat" in told, "what arrived after the backup is not lost"
 
     installed.offer("0.4.0", needs_a_newer_reader)
     said = installed.hermes("update", "--check", "--json")

@@ -223,7 +223,9 @@ def carry_out(home: Path, prepared: PreparedRestore | None) -> tuple[Path, str, 
     from hermes.store.backup import restore
 
     def plan() -> Path:
-        return restore.undo(home, time.time()) if prepared is None else restore.decide(home, prepared, time.time())
+        return (
+            restore.undo(home, time.time()) if prepared is None else restore.decide(home, prepared.names, time.time())
+        )
 
     if control.is_running(home):
         aside = plan()

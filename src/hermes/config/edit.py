@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hermes.config.dotenv import parse_dotenv
@@ -16,6 +20,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.i18n.failures import describe_failure
 from hermes.store.private_files import write_private
+
+LOCK_SECONDS = 10.0
+LOOK_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,35 @@ def set_value(loaded: Loaded, name: str, text: str) -> SettingChange:
 def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]:
     """Several settings that belong together: whoever watches a file sees all that changes in it at once."""
     contents: dict[Path, str] = {}
-    changes = [_edit(loaded, contents, name, text) for name, text in values.items()]
-    for file, content in contents.items():
-        write_private(file, content)
+    with _alone(loaded.files.config, loaded.files.env):
+        changes = [_edit(loaded, contents, name, text) for name, text in values.items()]
+        for file, content in contents.items():
+            write_private(file, content)
     return changes
+
+
+@contextlib.contextmanager
+def _alone(*files: Path) -> Iterator[None]:
+    """Be the only one who changes files of these folders: a change reads a whole file and writes it back.
+
+    A command, a chat and the dashboard may do so at once, in several processes. Locks of folders leave no file behind.
+    """
+    deadline = time.monotonic() + LOCK_SECONDS
+    with contextlib.ExitStack() as stack:
+        for folder in sorted({file.parent for file in files}):
+            if not folder.is_dir():
+                continue  # writing the file says what is wrong
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, handle)
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        raise ConfigError(f"Another process is changing {folder}. Try again in a moment.") from None
+                    time.sleep(LOOK_SECONDS)
+        yield
 
 
 def edited_file(loaded: Loaded, name: str, text: str) -> tuple[Path, str]:
@@ -61,22 +93,24 @@ def set_usable(
     """
     contents: dict[Path, str] = {}
     changes, refused = [], {}
-    for name, text in values.items():
-        try:
-            changes.append(_edit(loaded, contents, name, text))
-        except ConfigError as error:
-            refused[name] = str(error).partition("\n")[0]
-    for file, content in contents.items() if not is_dry else ():
-        write_private(file, content)
+    with _alone(loaded.files.config, loaded.files.env):
+        for name, text in values.items():
+            try:
+                changes.append(_edit(loaded, contents, name, text))
+            except ConfigError as error:
+                refused[name] = str(error).partition("\n")[0]
+        for file, content in contents.items() if not is_dry else ():
+            write_private(file, content)
     return changes, refused
 
 
 def set_variables(file: Path, values: Mapping[str, str]) -> None:
     """Write lines NAME=value into a `.env`, in place of lines of the same names. All values are of one line."""
-    content = _read(file)
-    for name, text in values.items():
-        content = _with_env_line(content, name, text)
-    write_private(file, content)
+    with _alone(file):
+        content = _read(file)
+        for name, text in values.items():
+            content = _with_env_line(content, name, text)
+        write_private(file, content)
 
 
 def _edit(loaded: Loaded, contents: dict[Path, str], name: str, text: str) -> SettingChange:
@@ -100,7 +134,11 @@ def check_value(loaded: Loaded, name: str, text: str | None) -> str:
 
 def unset_value(loaded: Loaded, name: str) -> SettingChange:
     """Take one setting out of `.env` and `config.yaml`, so that its default counts. Raises ConfigError, as above."""
-    key = find_key(loaded, name)
+    with _alone(loaded.files.config, loaded.files.env):
+        return _unset(loaded, find_key(loaded, name))
+
+
+def _unset(loaded: Loaded, key: Key) -> SettingChange:
     file = loaded.files.config
     content = _read(file)
     before, _ = read_yaml(content.encode(), "config.yaml")
@@ -137,7 +175,8 @@ def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:
         return set_value(loaded, name, ", ".join(items))
     key = find_key(loaded, name)
     file = loaded.files.config
-    write_private(file, _with_yaml_value(_read(file), key, ""))
+    with _alone(file):
+        write_private(file, _with_yaml_value(_read(file), key, ""))
     return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.YAML))
 
 
@@ -189,7 +228,9 @@ def _with_yaml_value(content: str, key: Key, text: str) -> str:
     changed = _edited(content.split("\n"), before, key.path, value)
     after, _ = read_yaml("\n".join(changed).encode(), "config.yaml")
     # Judged by what the file then says, not by how it was edited.
-    if after is None or _flat(after) != {**_flat(before), key.path: _typed(key, text)}:
+    above = {key.path[:count] for count in range(1, len(key.path))}
+    kept = {path: value for path, value in _flat(before).items() if path not in above}  # there it is an empty section
+    if after is None or _flat(after) != {**kept, key.path: _typed(key, text)}:
         raise ConfigError(f"config.yaml is written in a way that {key} cannot be changed in safely; edit it by hand.")
     return "\n".join(changed)
 
@@ -199,6 +240,8 @@ def _edited(rows: list[str], tree: Table, path: tuple[str, ...], value: str) -> 
     place, depth, row = tree, 0, -1
     while depth < len(path) - 1:
         below = place.entries.get(path[depth])
+        if isinstance(below, Leaf) and below.text is None:  # a section whose last setting was cleared
+            below = Table({}, len(rows))
         if not isinstance(below, Table):
             break
         row = _row_of(rows, path[depth], row + 1, below.line - 1)

@@ -306,7 +306,12 @@ class ApiConfig:
     allowed_hosts: tuple[str, ...] = setting((), "further host names of the port", env="API_SERVER_ALLOWED_HOSTS")
     cors_origins: tuple[str, ...] = setting((), "origins that may call from a browser", env="API_SERVER_CORS_ORIGINS")
     max_request_bytes: int = setting(
-        50 * 1024 * 1024, "the largest request body", env="API_SERVER_MAX_REQUEST_BYTES", low=1024, high=1024**3
+        50 * 1024 * 1024,
+        "the largest request body",
+        env="API_SERVER_MAX_REQUEST_BYTES",
+        low=1024,
+        high=1024**3,
+        needs_restart=True,
     )
     max_content_parts: int = setting(1000, "parts of one message", low=1, high=100_000)
     max_text_bytes: int = setting(10 * 1024 * 1024, "text of one message", low=1024, high=1024**3)
@@ -478,12 +483,14 @@ class Config:
         kind=Kind.URL,
         choices=("sqlite", "postgresql", "postgres"),
         at="database.url",
+        needs_restart=True,
     )
     node_name: str = setting(
         "",
         "how this gateway is called among several on one PostgreSQL; empty: after its machine",
         env="HERMES_NODE_NAME",
         at="database.node_name",
+        needs_restart=True,
     )
     language: str = setting(
         "", "language of the gateway's own texts; empty: each person's own", env="HERMES_LANGUAGE", choices=LANGUAGES

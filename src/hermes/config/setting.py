@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         low: float
         high: float
         is_prose: bool
+        needs_restart: bool
 
 
 Path = tuple[str, ...]
@@ -120,7 +121,8 @@ def _declared(name: str, annotation: str, default: Any, options: Mapping[str, An
     kind = options.get("kind") or (Kind.DURATION if name.endswith("_seconds") else Kind.CHOICE if choices else None)
     kind = kind or _KINDS[annotation.removesuffix(" | None")]
     env, low, high = tuple(options.get("env", "").split()), options.get("low", -math.inf), options.get("high", math.inf)
-    return Key(path, kind, default, env, choices, low, high, "is_prose" in options, options["help"])
+    needs_restart = "needs_restart" in options
+    return Key(path, kind, default, env, choices, low, high, "is_prose" in options, options["help"], needs_restart)
 
 
 def keys_of(of: type[Any], prefix: Path = (), *, inherits: bool = False) -> Iterator[Key]:

@@ -45,13 +45,16 @@ class Key:
     high: float = math.inf
     is_prose: bool = False
     help: str = ""
+    needs_restart: bool = False
+    """Whether only the next start reads it; every other change counts within a second."""
 
     def __str__(self) -> str:
         return ".".join(self.path)
 
     def at(self, path: tuple[str, ...], env: tuple[str, ...] = ()) -> Key:
         """The same setting in another place."""
-        return Key(path, self.kind, self.default, env, self.choices, self.low, self.high, self.is_prose, self.help)
+        limits = (self.choices, self.low, self.high, self.is_prose)
+        return Key(path, self.kind, self.default, env, *limits, self.help, self.needs_restart)
 
 
 _GUARDED = frozenset({Kind.SECRET, Kind.SECRETS, Kind.LIST, Kind.URL, Kind.TEXT, Kind.VARIABLE})

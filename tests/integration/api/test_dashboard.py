@@ -104,6 +104,11 @@ async def test_a_code_that_is_too_old_signs_nobody_in(start: Start) -> None:
         await browser.http.close()
 
 
+async def test_a_sign_in_that_is_too_large_names_no_setting_that_would_not_help(api: Served, browser: Browser) -> None:
+    answer = await sign_in(api, browser, code="x" * 10_001)
+    assert (answer.status, answer.error["message"]) == (413, "The body is larger than 10,000 bytes. Send less.")
+
+
 async def test_the_address_of_a_page_that_was_signed_in_signs_nobody_in(api: Served, browser: Browser) -> None:
     """What a stolen history, log or screenshot holds: the address with its code, and the addresses after that."""
     code = await link_code(api)

@@ -109,3 +109,9 @@ def test_the_examples_on_the_page_are_read_without_a_word(tmp_path: Path) -> Non
     assert loaded.config.model.provider == "openkey"
     assert set(loaded.config.platforms["telegram"]) == {"main", "work"}
     assert len(loaded.config.chats) == 3
+
+
+def test_the_page_says_which_settings_wait_for_a_restart() -> None:
+    told = {line.split("`")[1] for line in PAGE.splitlines() if line.startswith("| `") and "needs a restart" in line}
+    assert told == {name for name, key in KEYS.items() if key.needs_restart}
+    assert "api.max_request_bytes" in told

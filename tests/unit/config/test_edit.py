@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hermes.config import explain, keys_under
-from hermes.config.edit import set_value
+from hermes.config import edit, explain, keys_under
+from hermes.config.edit import set_value, unset_value
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
 from tests.unit.config.samples import TOKEN, Home
@@ -124,3 +127,35 @@ def test_the_keys_of_a_section_can_be_asked_for(home: Home) -> None:
     home.write(yaml=YAML)
     assert "platforms.telegram.token" in keys_under(home.load(), "platforms.telegram")
     assert explain(home.load(), "providers.relay.api_key").env == ("RELAY_API_KEY",)
+
+
+def test_changes_that_come_at_once_are_all_kept(home: Home) -> None:
+    home.write(yaml=YAML)
+    names = ("agent.max_iterations", "api.port", "retention.days", "backup.every_hours")
+    with ThreadPoolExecutor(len(names)) as threads:
+        for value in range(11, 15):
+            list(threads.map(lambda name, text=str(value): set_value(home.load(), name, text), names))
+            config = home.load().config
+            told = (config.agent.max_iterations, config.api.port, config.retention.days, config.backup.every_hours)
+            assert told == (value,) * 4
+
+
+def test_a_setting_that_was_cleared_can_be_set_again(home: Home) -> None:
+    home.write(yaml=YAML)
+    unset_value(home.load(), "agent.max_iterations")
+    put(home, "agent.max_iterations", "8")
+    assert home.load().config.agent.max_iterations == 8
+    assert "# as patient as I am" in yaml_of(home)
+
+
+def test_a_change_that_another_process_holds_up_says_so(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.write(yaml=YAML)
+    monkeypatch.setattr(edit, "LOCK_SECONDS", 0.05)
+    folder = os.open(home.path, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="Another process is changing"):
+            put(home, "agent.max_iterations", "8")
+    finally:
+        os.close(folder)
+    assert yaml_of(home) == YAML

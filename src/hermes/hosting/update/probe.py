@@ -38,7 +38,7 @@ def probe(staged: StagedVersion, backup: Path, folder: Path) -> None:
     """Run the new code on what a backup holds; raises UpdateFailedError. Nothing outside the folder is touched."""
     home = folder / "home"
     make_home(home)
-    restore.decide(home, restore.prepare(home, backup), time.time())
+    restore.decide(home, restore.prepare(home, backup).names, time.time())
     restore.finish(home)
     environ = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     environ |= {**staged.environ, "HERMES_HOME": str(home), "HOME": str(folder)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,8 +20,12 @@ from hermes.hosting.update.installation import Installation, NewVersion, UpdateF
 from hermes.hosting.update.probe import probe
 from hermes.store import migrate
 from hermes.store.backup import contents, restore
+from hermes.store.backup.archive import ArchiveRefusedError
 from hermes.store.home import make_private_folder
 from hermes.store.private_files import write_private
+from hermes.store.sqlite.backup import newest
+
+log = logging.getLogger(__name__)
 
 FOLDER = "updates"
 LAST = "last.json"
@@ -64,7 +69,7 @@ def update(options: UpdateOptions, version: NewVersion) -> str:
             return outcome.text
         options.say(outcome.text)
         options.say(f"The new version does not run here: switching back to {before.name}")
-        result = _go_back(options)
+        result = _go_back(options, was_up_to_now=True)
         raise UpdateFailedError(f"{version.name} did not start, so the old version was put back.\n{result}")
 
 
@@ -87,17 +92,22 @@ def needs_older_store(home: Path) -> Path | None:
     return backup if is_too_new else None
 
 
-def _go_back(options: UpdateOptions) -> str:
-    """Switch the code back, and the stores where the code from before could not read them. Both or none are seen."""
-    home, backup = options.home, needs_older_store(options.home)
-    prepared = restore.prepare(home, backup) if backup is not None else None
+def _go_back(options: UpdateOptions, *, was_up_to_now: bool = False) -> str:
+    """Switch the code back, and the stores where the code from before could not read them. Both or none are seen.
+
+    ``was_up_to_now``: the new code has only just been switched to, so the stores as they were before it are newer
+    than the backup: they hold what arrived while the new version was tried.
+    """
+    home = options.home
+    names = _older_stores(home, was_up_to_now=was_up_to_now)
     options.installation.switch_back()
-    if prepared is not None:
-        aside = restore.decide(home, prepared, time.time())
-        options.say(f"The stores are too new for it: restoring those of the backup; the current ones are in {aside}")
+    if names:
+        aside = restore.decide(home, names, time.time())
+        what = "as they were before it" if was_up_to_now else "of the backup"
+        options.say(f"The stores are too new for it: restoring those {what}; the current ones are in {aside}")
     if control.is_running(home):
         return lifecycle.restart(home, options.command).text
-    if prepared is not None:
+    if names:
         lock = locks.take(paths.owner_lock(str(home)), "hermes rollback", OWNER_SECONDS)
         if lock is None:
             return "The stores change with the next start."
@@ -106,6 +116,37 @@ def _go_back(options: UpdateOptions) -> str:
         finally:
             lock.release()
     return ""
+
+
+def _older_stores(home: Path, *, was_up_to_now: bool) -> Sequence[str]:
+    """Prepare stores that the code from before can read; returns what is to be put back, nothing where it can."""
+    backup = needs_older_store(home)
+    if backup is None:
+        return ()
+    copies = _copies_before_migration(home) if was_up_to_now else {}
+    if copies:
+        try:
+            return restore.prepare_copies(home, copies)
+        except ArchiveRefusedError as error:
+            log.warning("Copy of before the update not used", extra={"reason": str(error)})
+    return restore.prepare(home, backup).names
+
+
+def _copies_before_migration(home: Path) -> dict[str, Path]:
+    """The copies that the new code made ahead of its first migration, of the stores that are too new now.
+
+    Empty unless each of them has one: then the backup is used.
+    """
+    last = json.loads((home / FOLDER / LAST).read_text("utf-8"))
+    copies = {}
+    for name, number in last["schemas"].items():
+        if _min_reader(home / name) > int(number):
+            made = [copy for copy in newest(home / name) if copy.stat().st_mtime >= float(last["at"])]
+            first = [copy for copy in made if copy.suffix.startswith(".before-")][-1:]
+            if not first:
+                return {}
+            copies[str(name)] = first[0]
+    return copies
 
 
 def _record(home: Path, before: NewVersion, after: NewVersion, backup: Path) -> None:

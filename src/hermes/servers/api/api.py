@@ -124,7 +124,7 @@ class Gate:
             # Anybody may ask this, and needs no more than a code or a key.
             scheme, remote = request.scheme, request.remote or ""  # a copy forgets what a proxy said
             request = request.clone(client_max_size=SIGN_IN_BYTES, scheme=scheme, remote=remote)
-            await security.read_body(request, SIGN_IN_BYTES)
+            await security.read_body(request, SIGN_IN_BYTES, is_fixed=True)
             await security.refuse_tools(request, self._tools)
             return await handler(request)
         token = auth.bearer(request)

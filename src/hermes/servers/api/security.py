@@ -254,12 +254,15 @@ async def refuse_tools(request: web.Request, tools: ToolProcesses) -> None:
 # How much, and how slowly
 
 
-async def read_body(request: web.Request, limit: int) -> None:
-    """Read the whole body, so that handlers find it there. One too large, or that never ends, is refused."""
+async def read_body(request: web.Request, limit: int, *, is_fixed: bool = False) -> None:
+    """Read the whole body, so that handlers find it there. One too large, or that never ends, is refused.
+
+    ``is_fixed``: the limit is not that of the settings.
+    """
     if not request.can_read_body:
         return
     if (request.content_length or 0) > limit:
-        raise too_large(limit)
+        raise too_large(limit, is_fixed=is_fixed)
     try:
         has_come = request.content.is_eof()  # nearly always together with the head
         async with asyncio.timeout(None if has_come else BODY_SECONDS):
@@ -272,7 +275,7 @@ async def read_body(request: web.Request, limit: int) -> None:
             headers={"Connection": "close"},
         ) from None
     except web.HTTPRequestEntityTooLarge:
-        raise too_large(limit) from None
+        raise too_large(limit, is_fixed=is_fixed) from None
     except web.RequestPayloadError:
         raise ApiError(
             400,
@@ -284,10 +287,11 @@ async def read_body(request: web.Request, limit: int) -> None:
         raise ApiError(408, "The client left before its body had come.", code="client_gone") from None
 
 
-def too_large(limit: int) -> ApiError:
+def too_large(limit: int, *, is_fixed: bool = False) -> ApiError:
+    cure = "Send less." if is_fixed else "Send less, or let the owner raise api.max_request_bytes."
     return ApiError(
         413,
-        f"The body is larger than {limit:,} bytes. Send less, or let the owner raise api.max_request_bytes.",
+        f"The body is larger than {limit:,} bytes. {cure}",
         code="request_too_large",
         headers={"Connection": "close"},
     )

@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +105,28 @@ def prepare(
         return PreparedRestore(reader.manifest, names, missing, bool(opened))
 
 
-def decide(home: Path, prepared: PreparedRestore, now: float) -> Path:
+def prepare_copies(home: Path, copies: Mapping[str, Path]) -> Sequence[str]:
+    """Lay copies of single stores beside the home's files; returns the names for ``decide``. Nothing is changed.
+
+    Raises ArchiveRefusedError for a copy that this program cannot read.
+    """
+    new = home / FOLDER / "new"
+    drop_unfinished(home)
+    homes.make_private_folder(new)
+    try:
+        for store, copy in copies.items():
+            shutil.copyfile(copy, new / store)
+            (new / store).chmod(0o600)
+            _make_ready(new, store)
+    except BaseException:
+        shutil.rmtree(home / FOLDER, ignore_errors=True)
+        raise
+    return list(copies)
+
+
+def decide(home: Path, names: Sequence[str], now: float) -> Path:
     """Write the plan: from here on the restore happens, however often it is interrupted. Returns where the old goes."""
-    return _write_plan(home, f"{FOLDER}/new", prepared.names, now)
+    return _write_plan(home, f"{FOLDER}/new", names, now)
 
 
 def undo(home: Path, now: float) -> Path:

@@ -218,7 +218,7 @@ def test_secrets_that_were_asked_for_are_encrypted_and_come_back_with_the_passph
         restore.prepare(home, made, passphrase="another horse battery")
     assert restore.verify(made, shelf.read_key(home), PASSPHRASE).has_secrets
     (home / ".env").write_text("LOST=1\n")
-    restore.decide(home, restore.prepare(home, made, passphrase=PASSPHRASE), 1.0)
+    restore.decide(home, restore.prepare(home, made, passphrase=PASSPHRASE).names, 1.0)
     restore.finish(home)
     assert (home / ".env").read_text() == "OPENAI_API_KEY=sk-planted-key-2\n"
 

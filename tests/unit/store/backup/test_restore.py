@@ -57,7 +57,7 @@ def test_a_sign_in_that_was_ended_does_not_come_back_with_a_restore(home: Path) 
     run("INSERT INTO dashboard_codes (hash, created_at, expires_at) VALUES ('unused', 1, 9e12)")
     made = create(BackupRequest(home, "1.0")).path
     run("DELETE FROM dashboard_sign_ins")
-    restore.decide(home, restore.prepare(home, made), 1.0)
+    restore.decide(home, restore.prepare(home, made).names, 1.0)
     restore.finish(home)
     assert run("SELECT id FROM dashboard_sign_ins") == []
     assert run("SELECT hash FROM dashboard_codes") == []
@@ -67,7 +67,7 @@ def test_restore_brings_everything_back_and_undo_takes_it_back(home: Path) -> No
     made = create(BackupRequest(home, "1.0")).path
     note(home, "new")
     (home / "MEMORY.md").write_text("made since")
-    restore.decide(home, restore.prepare(home, made), 1.0)
+    restore.decide(home, restore.prepare(home, made).names, 1.0)
     assert words(home) == {"new"}, "a plan alone changes nothing"
     aside = restore.finish(home)
     assert aside is not None
@@ -93,7 +93,7 @@ def test_restore_never_follows_a_link_out_of_the_home(home: Path, tmp_path: Path
     (home / "config.yaml").unlink()
     (home / "config.yaml").symlink_to(outside / "keep")
     (home / ".restore").symlink_to(outside)
-    restore.decide(home, restore.prepare(home, made), 1.0)
+    restore.decide(home, restore.prepare(home, made).names, 1.0)
     restore.finish(home)
     assert [path.name for path in outside.iterdir()] == ["keep"]
     assert (outside / "keep").read_text() == "mine"
@@ -104,7 +104,7 @@ def test_restore_never_follows_a_link_out_of_the_home(home: Path, tmp_path: Path
 def test_restore_works_where_files_cannot_be_renamed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = create(BackupRequest(home, "1.0")).path
     note(home, "new")
-    restore.decide(home, restore.prepare(home, made), 1.0)
+    restore.decide(home, restore.prepare(home, made).names, 1.0)
     rename = os.rename
 
     def refuse_other_folders(source: Path, target: Path) -> None:
@@ -143,7 +143,7 @@ def test_restore_that_is_killed_between_any_two_renames_is_finished_by_the_next_
     kills = 0
     for count in range(0, 14, 3):
         note(home, f"new{count}")
-        restore.decide(home, restore.prepare(home, made), float(count))
+        restore.decide(home, restore.prepare(home, made).names, float(count))
         died = subprocess.run([sys.executable, "-c", KILLED, str(home), str(count)], check=False, timeout=60)
         kills += died.returncode == 9
         restore.finish(home)
@@ -176,7 +176,7 @@ def test_deliveries_that_waited_at_the_backup_are_sent_as_repetitions(home: Path
             f"INSERT INTO outbox ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
         )
     connection.close()
-    restore.decide(home, restore.prepare(home, create(BackupRequest(home, "1.0")).path), 1.0)
+    restore.decide(home, restore.prepare(home, create(BackupRequest(home, "1.0")).path).names, 1.0)
     restore.finish(home)
     with sqlite3.connect(home / "state.db") as connection:
         assert connection.execute("SELECT state FROM outbox").fetchall() == [("unknown",)]

@@ -68,6 +68,10 @@ async def test_only_pruning_does_not_wait_for_the_disk(store: Store) -> None:
         assert await database.read(count) == 1
 
 
+def count_up(tx: Tx, keys: str) -> None:
+    tx.run("UPDATE notes SET count = 1 WHERE key LIKE :keys", keys=keys)
+
+
 async def test_a_log_that_pruning_fills_is_copied_while_it_is_small(store: Store) -> None:
     async with store.open() as database:
         await database.write(fill, 20_000)
@@ -75,9 +79,7 @@ async def test_a_log_that_pruning_fills_is_copied_while_it_is_small(store: Store
         log = store.path.with_name("state.db-wal")
         size = log.stat().st_size
         for number in range(20):
-            await database.prune(
-                lambda tx, n=number: tx.run("UPDATE notes SET count = 1 WHERE key LIKE :k", k=f"k{n:03}%")
-            )
+            await database.prune(count_up, f"k{number:03}%")
         assert store.path.stat().st_mtime_ns > before
         assert log.stat().st_size == size, "it was begun anew, not made longer"
         await database.write(put, "last")
@@ -171,7 +173,12 @@ async def test_a_store_compacts_its_map_while_it_works(store: Store, monkeypatch
     monkeypatch.setattr(page_map, "_COMPACTED_BYTES", 5000)
     compacted = []
     adopt = PageMapCompaction.adopt
-    monkeypatch.setattr(PageMapCompaction, "adopt", lambda self: compacted.append(adopt(self)) or compacted[-1])
+
+    def noted(self: PageMapCompaction) -> tuple[int, int]:
+        compacted.append(self)
+        return adopt(self)
+
+    monkeypatch.setattr(PageMapCompaction, "adopt", noted)
     async with store.open() as database:
         deadline = time.monotonic() + 60
         number = 0

@@ -126,6 +126,6 @@ def setting_to_dict(loaded: Loaded, name: str, key: Key) -> dict[str, Any]:
         "is_set": counts is not None,
         "is_secret": is_secret,
         "section": name.partition(".")[0] if "." in name else "",
-        "needs_restart": False,
+        "needs_restart": key.needs_restart,
         "note": "",
     }
