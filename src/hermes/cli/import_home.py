@@ -52,16 +52,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in VERBS:
         added[verb].add_argument("path", metavar="PATH", nargs="?", default="", help="the home of the other gateway")
         added[verb].add_argument("--dry-run", action="store_true", help="only show what would be imported")
+        words = "also import settings that decide where words and keys go: base_url, proxies, api, tracing"
+        added[verb].add_argument("--addresses", action="store_true", help=words)
 
 
 def run(args: argparse.Namespace) -> int:
     home = home_folder()
     path = os.path.abspath(os.path.expanduser(args.path or USUAL[args.verb]))
     refuse_foreign(home)
-    asked = {"kind": args.verb, "path": path, "dry_run": args.dry_run, "commands": _slash_commands()}
+    asked = {
+        "kind": args.verb,
+        "path": path,
+        "dry_run": args.dry_run,
+        "commands": _slash_commands(),
+        "addresses": args.addresses,
+    }
     with telling_interruption(lambda: "Type the same command again: an import adds only what is missing."):
         answer = _dry_run_alone(home, asked) if args.dry_run and _is_alone(home) else _ask(home, asked)
-    return out_result(answer, _render(answer), as_json=args.as_json)
+    code = out_result(answer, _render(answer), as_json=args.as_json)
+    if not args.dry_run and not args.as_json and _wants_addresses(answer):
+        out_result(answer := _ask(home, {**asked, "addresses": True}), _render(answer), as_json=False)
+    return code
+
+
+def _wants_addresses(answer: Mapping[str, Any]) -> bool:
+    """Ask the person at the terminal about the settings that were left out because of where they lead."""
+    if not answer["addresses"] or not sys.stdin.isatty() or not sys.stdout.isatty():
+        return False
+    from hermes.cli.support.prompts import confirm
+    from hermes.hosting.terminal import out
+
+    out(tr("These settings decide where words and keys go:"))
+    for one in answer["addresses"]:
+        out(f"  {one['name']}  {one['value']}".rstrip())
+    return confirm("Import them, too?")
 
 
 def _ask(home: Path, asked: Mapping[str, Any]) -> Any:
@@ -154,6 +178,7 @@ async def _compare(home: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
             skills=home / "skills",
             commands=frozenset(same_name(name) for name in asked["commands"]),
             now=time.time(),
+            has_addresses=bool(asked.get("addresses")),
         )
         report = await import_home(asked["kind"], Path(asked["path"]), target, nothing)
         return report.to_dict()

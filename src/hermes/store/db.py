@@ -2,7 +2,8 @@
 
 A store function is plain and synchronous, ``def accept(tx, …)``. ``write`` runs it in a transaction and returns
 its result after COMMIT; ``read`` runs it off the writer; ``alone`` is a write that shares its transaction with
-nobody, and ``prune`` one of these whose loss in a power cut does no harm. SQL is written once, with ``:name`` parameters, in the subset both databases speak.
+nobody, and ``prune`` one of these whose loss in a power cut does no harm. SQL is written once, with ``:name``
+parameters, in the subset both databases speak.
 """
 
 from __future__ import annotations

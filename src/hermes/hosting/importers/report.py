@@ -39,11 +39,17 @@ class ImportReport:
     lines: int = 0
     counts: dict[str, Counter[str]] = field(default_factory=lambda: {part: Counter() for part in PARTS})
     notes: list[LeftOut] = field(default_factory=list)
+    addresses: list[tuple[str, str]] = field(default_factory=list)
+    """Settings that decide where words and keys go, with their values: left out until somebody says yes."""
 
     def add(self, part: str, fate: Fate, name: str = "", reason: str = "") -> None:
         self.counts[part][fate.value] += 1
         if reason:
             self.note(part, name, reason)
+
+    def leave_address(self, part: str, name: str, value: str, reason: str) -> None:
+        self.addresses.append((one_line(name, MAX_NAME_CHARS), one_line(value, MAX_REASON_CHARS)))
+        self.add(part, Fate.LEFT_OUT, f"{name} ({value})" if value else name, reason)
 
     def note(self, part: str, name: str, reason: str) -> None:
         self.notes.append(LeftOut(part, one_line(name, MAX_NAME_CHARS), one_line(reason, MAX_REASON_CHARS)))
@@ -66,6 +72,7 @@ class ImportReport:
             "batch": self.batch,
             "lines": self.lines,
             "parts": {part: {fate.value: counted[fate] for fate in Fate} for part, counted in self.counts.items()},
+            "addresses": [{"name": name, "value": value} for name, value in self.addresses[:MAX_NOTES]],
             "notes": [
                 {"part": note.part, "name": note.name, "reason": note.reason} for note in self._ordered()[:MAX_NOTES]
             ],

@@ -41,6 +41,8 @@ class ImportTarget:
     now: float
     jobs: Callable[[], Jobs] | None = None
     refresh_skills: Callable[[], object] = lambda: None
+    has_addresses: bool = False
+    """Whether settings come, too, that decide where words and keys go."""
 
     @property
     def is_dry(self) -> bool:
@@ -105,7 +107,8 @@ async def _import(
     """Settings first: what follows is checked by them."""
     found = await asyncio.get_running_loop().run_in_executor(reader, reader_of(kind), source)
     is_dry = target.is_dry
-    await asyncio.to_thread(write_settings.import_settings, found, target.loaded(), report, is_dry=is_dry)
+    settings = partial(write_settings.import_settings, has_addresses=target.has_addresses)
+    await asyncio.to_thread(settings, found, target.loaded(), report, is_dry=is_dry)
     if not is_dry:
         await target.reload()
     platforms = frozenset(manifest.id for manifest in target.loaded().schema.manifests)

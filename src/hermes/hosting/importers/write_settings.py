@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
 
 from hermes.config import KNOWN, Loaded
 from hermes.config.edit import set_usable, set_variables
@@ -20,14 +22,19 @@ BY_HAND_KEYS = frozenset(
     {("agent", "workspace"), ("tts", "command"), ("stt", "command"), ("web", "allow_private_hosts"), ("web", "ports")}
 )
 """The same for single settings: programs that are run, and places that the agent reaches."""
+ADDRESS_SECTIONS = frozenset({"api", "proxy", "tracing"})
+"""Beside every setting that is an address: they decide where words and keys go, and who may ask for them."""
 _DECIDES = "it decides what the agent may do or where data is: set it here yourself"
+_ADDRESS = "it decides where words and keys go: check it, and import it with --addresses"
 _UNKNOWN = "Hermes has no setting of this name"
 SHOWN_NAMES = 12
 _SECRETS = frozenset({Kind.SECRET, Kind.SECRETS})
 
 
-def import_settings(found: FoundHome, loaded: Loaded, report: ImportReport, *, is_dry: bool) -> None:
-    """Write what is known here and not set yet. Blocks."""
+def import_settings(
+    found: FoundHome, loaded: Loaded, report: ImportReport, *, is_dry: bool, has_addresses: bool = False
+) -> None:
+    """Write what is known here and not set yet. ``has_addresses``: also where words and keys go. Blocks."""
     label = f"settings of {found.kind}"
     entries, problems = entries_of(loaded.schema, found.settings, label)
     unknown = []
@@ -44,15 +51,47 @@ def import_settings(found: FoundHome, loaded: Loaded, report: ImportReport, *, i
         name = str(entry.key)
         if name in wanted or not _is_new(entry.key, entry.raw, loaded, report):
             continue
+        if not has_addresses and is_address(entry.key, entry.raw):
+            report.leave_address(_part(entry.key), name, _shown(entry.key, entry.raw), _ADDRESS)
+            continue
         wanted[name] = entry.raw if isinstance(entry.raw, str) else ", ".join(entry.raw)
         keys[name] = entry.key
+    for name in _of_nowhere(keys, report):
+        report.add(_part(keys[name]), Fate.LEFT_OUT, name, "its provider has no address without --addresses")
+        del wanted[name]
     changes, refused = set_usable(loaded, wanted, is_dry=is_dry)
     for change in changes:
         report.add(_part(keys[change.key]), Fate.CAME)
     for name, reason in refused.items():
         report.add(_part(keys[name]), Fate.LEFT_OUT, name, reason)
     written = {keys[change.key].path for change in changes}
-    _import_variables(found, entries, written, loaded, report, is_dry=is_dry)
+    _import_variables(found, entries, written, loaded, report, is_dry=is_dry, has_addresses=has_addresses)
+
+
+def is_address(key: Key, raw: object) -> bool:
+    """Whether a value decides where words and keys go. An address of this machine leads nowhere else."""
+    if key.path[0] in ADDRESS_SECTIONS:
+        return True
+    if key.kind is not Kind.URL or not isinstance(raw, str):
+        return False
+    try:
+        host = urlsplit(raw.strip()).hostname or ""
+    except ValueError:
+        return True
+    return host not in {"localhost", "127.0.0.1", "::1"}
+
+
+def _of_nowhere(keys: Mapping[str, Key], report: ImportReport) -> list[str]:
+    """Settings of providers that are nothing without the address that was left out."""
+    left = {name.split(".")[1] for name, _ in report.addresses if name.startswith("providers.")} - KNOWN.keys()
+    return [name for name, key in keys.items() if key.path[0] == "providers" and key.path[1] in left]
+
+
+def _shown(key: Key, raw: object) -> str:
+    """The value as the report shows it: an address without a password in it, and no secret."""
+    if key.kind in _SECRETS or not isinstance(raw, str):
+        return ""
+    return re.sub(r"//[^/@]*@", "//…@", raw.strip())
 
 
 def _import_variables(
@@ -63,6 +102,7 @@ def _import_variables(
     report: ImportReport,
     *,
     is_dry: bool,
+    has_addresses: bool,
 ) -> None:
     """Keys go into our `.env` under the names that they had, if a setting of ours reads that name.
 
@@ -79,6 +119,9 @@ def _import_variables(
         if key.path in written:
             continue
         if not _is_new(key, value, loaded, report, name):
+            continue
+        if not has_addresses and is_address(key, value):
+            report.leave_address(_part(key), name, _shown(key, value), _ADDRESS)
             continue
         try:
             parse(key, value)

@@ -149,6 +149,9 @@ UPDATE = {
     "The stores are too new for it: restoring those of the backup; the current ones are in {} …": (
         "存储对它来说太新：恢复备份里的存储，现在的存储保存在 {} …"
     ),
+    "The stores are too new for it: restoring those as they were before it; the current ones are in {} …": (
+        "存储对它来说太新：恢复更新前的存储，现在的存储保存在 {} …"
+    ),
     "The stores change with the next start.": "存储会在下次启动时更换。",
     "{} did not start, so the old version was put back.": "{} 启动失败，已换回原来的版本。",
     "The database is PostgreSQL: its migrations are not tried on a copy, and it is not in the backup.": (

@@ -20,9 +20,9 @@ from hermes.store.db import Database
 
 
 async def bring_home(gateway: Gateway, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
-    """``{kind, path, commands?, dry_run?}``: what came and what did not, and why.
+    """``{kind, path, commands?, dry_run?, addresses?}``: what came and what did not, and why.
 
-    ``commands`` are names that no skill may have.
+    ``commands`` are names that no skill may have; ``addresses``: also settings that decide where words and keys go.
     """
     is_dry = bool(args.get("dry_run"))
     board = gateway.board()
@@ -64,6 +64,7 @@ async def bring_home(gateway: Gateway, args: Mapping[str, Any], reply: Reply) ->
         now=gateway.clock.now(),
         jobs=None if is_dry else jobs,
         refresh_skills=gateway.skills.refresh,
+        has_addresses=bool(args.get("addresses")),
     )
     report = await import_home(str(args.get("kind") or ""), Path(str(args.get("path") or "")), target, tell)
     if not is_dry:
