@@ -17,6 +17,7 @@ from bench import figures
 from bench.measures import (
     api,
     approvals,
+    backup,
     dashboard,
     floor,
     hello,
@@ -62,6 +63,7 @@ MEASURES: dict[str, Measure] = {
     "sessions": sessions.measure,
     "jobs": jobs.measure,
     "retention": retention.measure,
+    "backup": backup.measure,
     "postgres": postgres.measure,
     "nodes": nodes.measure,
     "dashboard": dashboard.measure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from tests.e2e.keeping import ROOT, until
 from tests.fakes.installations import Installed, InstalledClone, InstalledPackage
 from tests.fakes.programs import needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a dozen starts each, on a machine that may be busy
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a dozen starts each, on a machine that may be busy
 
 
 @pytest.fixture(params=[pytest.param(InstalledClone, marks=needs("git")), InstalledPackage])
@@ -96,7 +97,7 @@ def test_update_is_taken_up_only_if_its_probe_answers_and_can_be_taken_back(inst
         assert installed.hermes("kanban", "create", "Feed the cat").returncode == 0, "while the new version is tried"
         said = running.result()
     assert said.returncode == 1, said.stdout
-    assert "The gateway is not back after 30 s (ended with exit code 1)" in said.stderr
+    assert re.search(r"The gateway is not back after \d+ s \(ended with exit code 1\)", said.stderr)
     assert "The new version does not run here: switching back to 0.1.0" in said.stderr
     assert "0.3.1" in (last := said.stderr[said.stderr.index("✗ 0.3.1") :])
     assert "did not start, so the old version was put back.\n✓ Gateway restarted" in last

@@ -27,6 +27,7 @@ from hermes.services.outbound.alerts import MAX_TEXTS, Troubles
 from hermes.store import checkpoints, people
 from hermes.store.db import Trouble
 from hermes.store.sqlite import search_index
+from hermes.store.sqlite.losses import Loss, Report
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, ToolUse, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -308,3 +309,15 @@ async def test_a_store_that_is_in_trouble_for_ever_fills_no_memory() -> None:
     for text in list(troubles.texts):
         troubles.note(Trouble("back", f"It works again. (It was: {text})"))
     assert troubles.texts == ["the same again"]
+
+
+async def test_only_a_repair_that_lost_nothing_is_over_at_once() -> None:
+    troubles = Troubles()
+    whole = str(Report("state.db", "why", 0.0, "", 90, []))
+    lost = str(Report("state.db", "why", 0.0, "", 90, [Loss("inbox", 10)]))
+    for _ in range(2):
+        troubles.note(Trouble("damage", whole))
+        troubles.note(Trouble("damage", lost))
+        troubles.note(Trouble("locked", "state.db is locked"))
+    assert troubles.texts == [whole, lost, "state.db is locked"]
+    assert troubles.repaired == [whole]

@@ -120,6 +120,7 @@ class Wiring:
             board=lambda: lazy.board,
             dispatch=lambda: lazy.dispatch,
             troubles=startup.troubles.texts,
+            repaired=startup.troubles.repaired,
             note_trouble=startup.troubles.note,
             toolbox=agent.toolbox,
             skills=agent.skills,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hermes.hosting.service.services import Service
 
 READY_SECONDS = 30.0
+FAILED_STARTS = 2
+"""After so many nobody waits for the next one: with the third, the supervisor pauses the platforms."""
 ASK_SECONDS = 2.0
 STOP_SECONDS = 10.0
 SERVICE_STOP_SECONDS = 40.0  # the unit gives the supervisor 20 s before systemd kills it
@@ -96,10 +98,8 @@ def _service_of(home: Path) -> Service | None:
 
 
 def _start_service(home: Path, command: str, service: Service) -> LifecycleResult:
-    from hermes.hosting.service import services
-
     started = time.time()
-    answers = [services.call(step) for step in service.start_steps()]
+    answers = [service.run(step) for step in service.start_steps()]
     if answers[-1].code:
         reason = answers[-1].complaint or f"exit code {answers[-1].code}"
         return LifecycleResult(
@@ -119,9 +119,7 @@ def _start_service(home: Path, command: str, service: Service) -> LifecycleResul
 
 def _stop_service(service: Service) -> str:
     """Have the service manager stop the gateway, which it would start again otherwise; the complaint, else ''."""
-    from hermes.hosting.service import services
-
-    answer = services.call(service.stop_steps()[0], SERVICE_STOP_SECONDS)
+    answer = service.run(service.stop_steps()[0], SERVICE_STOP_SECONDS)
     if not answer.code:
         return ""
     return f"{answer.complaint or f'exit code {answer.code}'}. Type: {service.typed('stop')}"
@@ -184,11 +182,12 @@ def restart(home: Path, command: str) -> LifecycleResult:
         return LifecycleResult("✓ The gateway restarts when this turn has drained, and goes on after it.")
     if not asked and not _restart_by_signal(home, before):
         return LifecycleResult("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
-    if not processes.wait_until(lambda: _is_ready(home, began_wall), READY_SECONDS):
+    processes.wait_until(lambda: _is_ready(home, began_wall) or _is_failing(home, began_wall), READY_SECONDS)
+    if not _is_ready(home, began_wall):
         last = last_exit(str(home))
         why = f" ({last['how']})" if last and float(last["at"]) >= began_wall and last["kind"] != "restart" else ""
         return LifecycleResult(
-            f"✗ The gateway is not back after {READY_SECONDS:.0f} s{why}. Look: {command} gateway status", 1
+            f"✗ The gateway is not back after {time.monotonic() - began:.0f} s{why}. Look: {command} gateway status", 1
         )
     interrupted = _interrupted(home, began_wall)
     if not asked:
@@ -200,6 +199,12 @@ def restart(home: Path, command: str) -> LifecycleResult:
     else:
         how = ": it finished what it was doing and is"
     return LifecycleResult(f"✓ Gateway restarted{how} ready again after {format_duration(time.monotonic() - began)}.")
+
+
+def _is_failing(home: Path, since: float) -> bool:
+    """Whether the worker has ended again and again since: it is no use to wait for the next one."""
+    last = last_exit(str(home)) or {}
+    return sum(float(at) >= since for at in last.get("unasked_ends", ())) >= FAILED_STARTS
 
 
 def _go(number: int) -> str:

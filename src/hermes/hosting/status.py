@@ -98,8 +98,12 @@ def judge(facts: Facts) -> Status:
 
 
 def troubles(snapshot: Mapping[str, Any]) -> list[str]:
-    """Everything that is not as it should be, each as half a sentence; empty when all is well."""
-    found = [str(words).rstrip(".") for words in snapshot.get("troubles", ())]
+    """Everything that is not as it should be, each as half a sentence; empty when all is well.
+
+    What was repaired without a loss is over: the rows below tell of it.
+    """
+    repaired = snapshot.get("repaired", ())
+    found = [str(words).rstrip(".") for words in snapshot.get("troubles", ()) if words not in repaired]
     # The store tells of the same disk in its own words, which begin in the same way.
     faults = [str(fault) for fault in snapshot.get("faults", ())]
     found += [fault for fault in faults if not any(words.startswith(fault.partition(" → ")[0]) for words in found)]
@@ -222,6 +226,7 @@ def _details(snapshot: Mapping[str, Any]) -> list[str]:
         messages, approvals = int(waiting.get("messages", 0)), int(waiting.get("approvals", 0))
         rows.append(f"waiting    {count(messages, 'message')}, {count(approvals, 'approval')}")
     rows += [f"config     {problem}" for problem in snapshot.get("problems", ())]
+    rows += [f"repaired   {words}" for words in snapshot.get("repaired", ())]
     if snapshot.get("http"):
         rows.append(f"health     {snapshot['http']}")
     return [f"  {row}".rstrip() for row in rows]

@@ -98,6 +98,7 @@ class Gateway:
     board: Callable[[], Board]
     dispatch: Callable[[], Dispatch]
     troubles: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
     note_trouble: OnTrouble = lambda _: None
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
@@ -146,6 +147,7 @@ class Gateway:
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
             "troubles": list(self.troubles[-5:]),
+            "repaired": list(self.repaired[-5:]),
             "safe_reason": self.supervisor.paused_because,
             **({"node": self.node.name, "nodes": nodes} if self.node is not None else {}),
         }

@@ -188,6 +188,15 @@ def test_other_troubles_degrade_too() -> None:
     assert "degraded: port 8642 is taken. Nothing is lost." in status.lines[0]
 
 
+def test_what_was_repaired_without_a_loss_is_told_and_all_is_well() -> None:
+    report = str(Report("state.db", "why", NOW, "", 90, []))
+    told = snapshot(troubles=[report, "port 8642 is taken"], repaired=[report])
+    assert judge(facts(snapshot=told, is_held=True)).lines[0].startswith("! Gateway is degraded: port 8642 is taken.")
+    status = judge(facts(snapshot=snapshot(troubles=[report], repaired=[report]), is_held=True))
+    assert (status.state, status.exit_code) == (State.RUNNING, 0)
+    assert f"  repaired   {report}" in status.lines
+
+
 def test_a_recovery_that_lost_rows_is_not_said_to_have_lost_nothing() -> None:
     report = str(Report("state.db", "why", NOW, "", 90, [Loss("inbox", 10)]))
     status = judge(facts(snapshot=snapshot(troubles=[report]), is_held=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import hermes as hermes_package
@@ -95,7 +95,7 @@ def _carry_out(
     except FileExistsError:
         complain(f"{service.path} was written by somebody else just now, so it stays as it is. Repeat the command.")
         return 1
-    if trouble := _run(service.register_steps()):
+    if trouble := _run(service.register_steps(), run=service.run):
         complain(f"{service.describe()} did not accept the unit: {trouble}")
         return 1
     home, started = Path(plan.home), time.time()
@@ -108,7 +108,7 @@ def _carry_out(
                 complain(stopped.text.removeprefix("✗ "))
                 return 1
             started = time.time()
-    if trouble := _run(service.start_steps()[-1:]):
+    if trouble := _run(service.start_steps()[-1:], run=service.run):
         complain(f"{service.describe()} did not start the gateway: {trouble}")
         return 1
     say(f"✓ {service.describe()} starts the gateway now and after every crash.")
@@ -246,7 +246,7 @@ def uninstall(service: Service | None, home: Path, *, is_dry_run: bool, is_yes: 
             return 1
     except LeftError:
         return 1
-    if trouble := _run(service.stop_steps(), STOP_SECONDS):
+    if trouble := _run(service.stop_steps(), STOP_SECONDS, run=service.run):
         say(f"! {trouble}")
     if trouble := _run(service.unregister_steps()):
         say(f"! {trouble}")
@@ -270,10 +270,14 @@ def _no_manager(service: Service, reason: str) -> str:
     )
 
 
-def _run(steps: Sequence[tuple[str, ...]], seconds: float = services.CALL_SECONDS) -> str:
+def _run(
+    steps: Sequence[tuple[str, ...]],
+    seconds: float = services.CALL_SECONDS,
+    run: Callable[[Sequence[str], float], ProgramAnswer] = services.call,
+) -> str:
     """Run commands in their order until one fails; its complaint, else ''."""
     for step in steps:
-        answer: ProgramAnswer = services.call(step, seconds)
+        answer = run(step, seconds)
         if answer.code:
             return f"{shlex.join(step)}: {answer.complaint or f'exit code {answer.code}'}"
     return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shlex
 import subprocess
 import sys
@@ -191,6 +192,10 @@ class SystemdService:
     def forget_steps(self) -> list[tuple[str, ...]]:
         return [(*self.systemctl, "daemon-reload")]
 
+    def run(self, step: Sequence[str], seconds: float = CALL_SECONDS) -> ProgramAnswer:
+        """Run one of the steps above."""
+        return call(step, seconds)
+
     def is_enabled(self) -> bool:
         target = "multi-user.target" if self.scope is ServiceScope.SYSTEM else "default.target"
         return os.path.lexists(os.path.join(self.folder, f"{target}.wants", f"{self.name}.service"))
@@ -238,7 +243,7 @@ class LaunchdService:
         return ""
 
     def register_steps(self) -> list[tuple[str, ...]]:
-        return []
+        return [("launchctl", "enable", f"{self._domain}/{self.name}")]  # one that was disabled cannot be loaded
 
     def start_steps(self) -> list[tuple[str, ...]]:
         return [("launchctl", "bootstrap", self._domain, self.path)]  # RunAtLoad starts it
@@ -252,11 +257,30 @@ class LaunchdService:
     def forget_steps(self) -> list[tuple[str, ...]]:
         return []
 
+    def run(self, step: Sequence[str], seconds: float = CALL_SECONDS) -> ProgramAnswer:
+        """Run one of the steps above. What is so already is no failure, as it is none for systemd.
+
+        launchctl answers 5 to loading what is loaded, and 3 to unloading what is not.
+        """
+        answer = call(step, seconds)
+        if not answer.code or step[1] not in ("bootstrap", "bootout"):
+            return answer
+        state = self.how_it_stands()
+        if (step[1], state) in (("bootstrap", "running"), ("bootout", "not loaded")):
+            return ProgramAnswer(0)
+        if step[1] == "bootstrap" and state != "not loaded":  # loaded, perhaps from an older file
+            call(self.stop_steps()[0], seconds)
+            return call(step, seconds)
+        return answer
+
     def is_enabled(self) -> bool:
         return True
 
     def how_it_stands(self) -> str:
-        return "not loaded" if call(["launchctl", "print", f"{self._domain}/{self.name}"]).code else "loaded"
+        """``not loaded``, or the state that launchd tells: ``running``, ``not running``, ``spawn scheduled``."""
+        answer = call(["launchctl", "print", f"{self._domain}/{self.name}"])
+        told = re.search(r"^\s*state = (.+)$", answer.output, re.MULTILINE)
+        return "not loaded" if answer.code else told[1].strip() if told else "loaded"
 
 
 Service = SystemdService | LaunchdService

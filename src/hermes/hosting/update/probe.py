@@ -23,6 +23,7 @@ from hermes.hosting.update.scripted_model import scripted_model
 from hermes.store.backup import contents, restore
 from hermes.store.home import make_home
 from hermes.store.private_files import write_private
+from hermes.store.sqlite.schema_repair import count_rows
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
@@ -58,7 +59,7 @@ def probe(staged: StagedVersion, backup: Path, folder: Path) -> None:
 
 def rehearse(staged: StagedVersion, home: Path, environ: Mapping[str, str]) -> None:
     """Have the new code migrate the copied stores; no table may lose rows."""
-    before = {name: _rows(home / name) for name in contents.STORES if (home / name).exists()}
+    before = {name: count_rows(home / name) for name in contents.STORES if (home / name).exists()}
     command = [str(staged.python), "-P", "-m", "hermes.hosting.update.rehearsal", str(home)]
     after = json.loads(run_command(command, "Migrating a copy of the stores", {**environ}))
     for name, tables in before.items():
@@ -66,14 +67,6 @@ def rehearse(staged: StagedVersion, home: Path, environ: Mapping[str, str]) -> N
             left = after.get(name, {}).get(table)
             if left is not None and left < rows and table != "meta":
                 raise UpdateFailedError(f"The new version would lose rows of {name}: {table} has {left} of {rows}.")
-
-
-def _rows(path: Path) -> dict[str, int]:
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        names = [str(name) for (name,) in connection.execute(sql)]
-        counts = (connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names)  # noqa: S608
-        return dict(zip(names, map(int, counts), strict=True))
 
 
 def _forget_work(home: Path) -> None:

@@ -13,14 +13,9 @@ from pathlib import Path
 
 from hermes.hosting.terminal import err, out_json
 from hermes.store.backup import contents
-from hermes.store.db import Trouble, Tx
+from hermes.store.db import Trouble
 from hermes.store.open import open_database
-
-
-def count_rows(tx: Tx) -> dict[str, int]:
-    """The rows of every table that holds the gateway's own."""
-    tables = tx.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'", str)
-    return {name: int(tx.value(f'SELECT count(*) FROM "{name}"')) for name in tables}  # noqa: S608 - of the schema
+from hermes.store.sqlite.schema_repair import count_rows
 
 
 async def rehearse(home: Path) -> dict[str, dict[str, int]]:
@@ -30,10 +25,8 @@ async def rehearse(home: Path) -> dict[str, dict[str, int]]:
     for name, migrations in contents.MIGRATIONS.items():
         if (home / name).exists():
             db = await open_database(home / name, migrations=migrations, on_trouble=troubles.append)
-            try:
-                found[name] = await db.read(count_rows)
-            finally:
-                await db.close()
+            await db.close()
+            found[name] = await asyncio.to_thread(count_rows, home / name)
     if damage := [trouble.text for trouble in troubles if trouble.kind == "damage"]:
         raise RuntimeError("; ".join(damage))
     return found

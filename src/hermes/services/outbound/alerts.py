@@ -91,6 +91,8 @@ class Troubles:
         self.texts: list[str] = TroubleTexts()
         self.tells_for_all: Callable[[], bool] = lambda: True
         """Whether this node tells of troubles that every node of a cluster sees."""
+        self.repaired: list[str] = TroubleTexts()
+        """Those of ``texts`` that are over, and cost nothing: status tells of them, and all is well."""
         self._passing: set[str] = set()
         self._untold: list[str] = TroubleTexts()
         self._tell: Callable[[str], None] = self._untold.append
@@ -107,13 +109,18 @@ class Troubles:
             self._passing.add(trouble.text)
             self._passing &= set(self.texts)
         if trouble.kind in REPAIRED:
+            from hermes.store.sqlite.losses import tells_of_loss  # only where there was damage
+
+            if not tells_of_loss(trouble.text):
+                self.repaired.append(trouble.text)
             asyncio.get_running_loop().call_later(REPAIRED_SECONDS, self._forget, trouble.text)
         if trouble.kind not in _OF_ALL or self.tells_for_all():
             self._tell(trouble.text)
 
     def _forget(self, text: str) -> None:
-        with suppress(ValueError):  # told once more meanwhile, or there were too many
-            self.texts.remove(text)
+        for texts in (self.texts, self.repaired):
+            with suppress(ValueError):  # told once more meanwhile, or there were too many
+                texts.remove(text)
 
     def tell_through(self, alerts: Alerts) -> None:
         """Send troubles through ``alerts`` from now on, with those noted before."""

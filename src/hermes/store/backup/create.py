@@ -164,6 +164,24 @@ def _refuse_without_room(folder: Path, paths: Sequence[Path]) -> None:
         )
 
 
+@contextlib.contextmanager
+def _synced(path: Path) -> Iterator[Callable[[int, int, int], None]]:
+    """Bring a copy to the disk while it grows: a commit of the store would otherwise wait for all of it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    last = 0
+
+    def progress(_status: int, left: int, total: int) -> None:
+        nonlocal last
+        if (total - left - last) * 4096 >= archive.SYNC_BYTES:
+            last = total - left
+            os.fsync(descriptor)
+
+    try:
+        yield progress
+    finally:
+        os.close(descriptor)
+
+
 def copy_store(source: Path, target: Path) -> None:
     """Copy a SQLite file that others may be writing, as it is at one moment; the copy is checked.
 
@@ -181,7 +199,9 @@ def copy_store(source: Path, target: Path) -> None:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             # Without a write-ahead log the snapshot holds up writers, so the copy is made in one go.
-            connection.backup(copy, pages=PAGES_AT_ONCE if has_log else -1, sleep=PAUSE_SECONDS)
+            pages = PAGES_AT_ONCE if has_log else -1
+            with _synced(target) as progress:
+                connection.backup(copy, pages=pages, progress=progress, sleep=PAUSE_SECONDS)
             connection.execute("ROLLBACK")
             copy.execute("PRAGMA journal_mode = delete")  # one file that stands alone
             if (answer := copy.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from the file's own schema, quoted; values are bound
 """Recover one file into a new one: ``hermes store recover FILE``. The file itself is not changed."""
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def recover_file(source: Path, target: Path, stores: Mapping[str, str], now: flo
         else:
             report = _salvage_any(copy, folder / "new.db", source.name, now)
             copy = folder / "new.db"
-        tables = _count_rows(copy)
+        tables = {name: rows for name, rows in schema_repair.count_rows(copy).items() if name != "meta"}
         os.replace(copy, target)
     return RecoveredFile(kind, target, tables, report)
 
@@ -135,12 +134,3 @@ def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: s
     if reader.is_broken:
         report.losses.append(Loss(table, 0, is_exact=False))
     return count
-
-
-def _count_rows(path: Path) -> dict[str, int]:
-    with contextlib.closing(home.read_only(path)) as file:
-        tables = [table for table in schema_repair.tables(file) if table != "meta"]
-        return {
-            table: int(file.execute('SELECT count(*) FROM "' + table.replace('"', '""') + '"').fetchone()[0])
-            for table in tables
-        }

@@ -7,9 +7,10 @@ import functools
 import hashlib
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import migrate
+from hermes.store import home, migrate
 from hermes.store.sqlite.file import apply_migrations, transaction, tx_of
 
 
@@ -43,6 +44,14 @@ def tables(connection: sqlite3.Connection) -> list[str]:
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
     )
     return [name for (name,) in rows]
+
+
+def count_rows(path: Path) -> dict[str, int]:
+    """The rows of every table of a file that is only read."""
+    with contextlib.closing(home.read_only(path)) as file:
+        quoted = {name: '"' + name.replace('"', '""') + '"' for name in tables(file)}
+        counted = {name: file.execute(f"SELECT count(*) FROM {table}").fetchone() for name, table in quoted.items()}  # noqa: S608
+        return {name: int(count) for name, (count,) in counted.items()}
 
 
 @functools.lru_cache(maxsize=8)

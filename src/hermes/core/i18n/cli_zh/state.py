@@ -20,6 +20,7 @@ WORDS = {
     "trouble": "问题",
     "paused": "暂停",
     "restarts": "重启",
+    "repaired": "已修复",
     "version": "版本",
     "people": "用户",
     "network": "网络",
