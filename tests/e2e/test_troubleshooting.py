@@ -220,7 +220,7 @@ def test_a_dead_process_is_named_and_fix_starts_it_again(world: World) -> None:
     assert re.search("Until then nobody is heard on .*telegram", world.status())
     service = world.doctor()["service"]
     assert (service["level"], service["can_fix"]) == ("trouble", True)
-    assert service["command"].endswith("hermes gateway run")
+    assert service["command"].endswith("hermes gateway start")
     assert any("Gateway started" in text for text in world.fix())
     world.says("are you back?")
 
