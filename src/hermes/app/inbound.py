@@ -23,6 +23,8 @@ from hermes.services.people.owners import Owners
 from hermes.services.people.pairing import Pairings
 from hermes.services.presses import Presses
 
+Status = Callable[[], Awaitable[dict[str, Any]]]
+
 
 class InboundServices:
     def __init__(
@@ -31,13 +33,13 @@ class InboundServices:
         outbound: OutboundServices,
         agent: AgentServices,
         lazy: LazyServices,
-        status: Callable[[], Awaitable[dict[str, Any]]],
+        status: Status,
     ) -> None:
         self._context = context
         self._outbound = outbound
         db, clock, config, home = context.db, context.clock, context.config, context.home
         supervisor, outbox_writer = outbound.supervisor, outbound.outbox_writer
-        lanes, skills = agent.lanes, agent.skills
+        lanes = agent.lanes
         homes, language = lambda: home_targets(config()), lambda: config().language
         self.pairings = Pairings(db, clock, outbox_writer, home, homes, language, context.startup.news.publish)
         self.owners = Owners(db, config, clock, outbox_writer, context.bus)
@@ -45,30 +47,17 @@ class InboundServices:
         commands = collect(COMMANDS)
         self.menus = Menus(db, config, supervisor.adapter_of, commands)
         answers = Answers(db, clock, outbox_writer, lanes)
-        command_services = CommandServices(
-            db=db,
-            clock=clock,
-            lanes=lanes,
-            approvals=agent.approvals,
-            owners=self.owners,
-            config=config,
-            loaded=lambda: context.watch.loaded,
-            read_again=context.watch.read_again,
-            status=status,
-            tool_parts=lambda: context.tool_factory.parts,
-            reach_of=context.tool_factory.context,
-            jobs=lambda: lazy.jobs,
-        )
         self.actions = Actions(
             db,
             clock,
             lanes,
             outbox_writer,
             notices,
-            commands=Commands(command_services, commands, answers),
+            commands=Commands(self._command_services(agent, lazy, status), commands, answers),
             presses=Presses(db, config, agent.approvals, self.pairings, self.owners, answers, supervisor.adapter_of),
             is_mine=self._is_mine if context.node is not None else None,
         )
+        skills = agent.skills
         judge = EventJudge(
             config,
             clock,
@@ -88,6 +77,23 @@ class InboundServices:
             owners=lambda: config().owners,
             on_arrival=supervisor.arrived,
             notice_after_seconds=context.options.pace.told_it_waits_seconds,
+        )
+
+    def _command_services(self, agent: AgentServices, lazy: LazyServices, status: Status) -> CommandServices:
+        context = self._context
+        return CommandServices(
+            db=context.db,
+            clock=context.clock,
+            lanes=agent.lanes,
+            approvals=agent.approvals,
+            owners=self.owners,
+            config=context.config,
+            loaded=lambda: context.watch.loaded,
+            read_again=context.watch.read_again,
+            status=status,
+            tool_parts=lambda: context.tool_factory.parts,
+            reach_of=context.tool_factory.context,
+            jobs=lambda: lazy.jobs,
         )
 
     def _is_mine(self, key: SessionKey) -> bool:

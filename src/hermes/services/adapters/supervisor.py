@@ -440,7 +440,7 @@ class Supervisor:
                 task.add_done_callback(self._notifying.discard)
 
     async def _notify_connected(self, account: str) -> None:
-        assert self._on_connected is not None  # noqa: S101
+        assert self._on_connected is not None  # noqa: S101 - the caller has looked
         try:
             await self._on_connected(account)
         except StoreIsDownError as error:
