@@ -13,6 +13,7 @@ from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
+from tests.integration.api.serving import served
 from tests.integration.conftest import Start
 from tests.integration.watching import answered
 
@@ -137,3 +138,23 @@ async def test_a_follower_that_comes_back_is_told_what_it_missed_and_nothing_twi
 
 async def _follow(gateway: Gateway, heard: _Heard, **args: Any) -> None:
     await verbs_of(gateway)["chat.follow"](args, heard)
+
+
+async def test_what_is_written_in_the_browser_appears_in_the_open_terminal(start: Start) -> None:
+    async with asyncio.timeout(60), served(start) as api:
+        await ask(api.gateway, "say", chat="cli", text="I am in the kitchen.")
+        [session] = (await api.get("/api/sessions?platform=local")).json["data"]
+        heard = _Heard()
+        following = asyncio.create_task(_follow(api.gateway, heard, chat="cli"))
+        assert (await heard.next())["kind"] == "place"
+        owner = await api.new_key("desk", "owner")
+        path, body = f"/api/sessions/{session['id']}/chat", {"message": "And at the desk."}
+        async with api.stranger.post(path, json=body, headers=owner) as answer:
+            assert (answer.status, (await answer.json())["message"]["content"]) == (200, "echo: And at the desk.")
+        said = [await heard.next(), await heard.next()]
+        assert [one["text"] for one in said] == ["And at the desk.", "echo: And at the desk."]
+        assert {(one["platform"], one["name"]) for one in said} == {("dashboard", "key:desk")}
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        told = await ask(api.gateway, "say", chat="cli", text="Back here.")
+        assert told["state"] == "done"

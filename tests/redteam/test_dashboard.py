@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
+import os
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
+from yarl import URL
 
 from hermes.servers.api.lazy_routes import FAMILIES
 from hermes.servers.dashboard.lazy import SIGN_IN_ROUTES
@@ -22,6 +26,7 @@ from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.conftest import Answer
 from tests.integration.api.serving import Served, default_key, served
 from tests.integration.api.test_dashboard import link_code, new_browser, sign_in
+from tests.integration.api.test_dashboard_manage import ask
 from tests.integration.api.test_dashboard_watch import chat
 from tests.integration.conftest import Start
 
@@ -339,3 +344,153 @@ async def test_what_strangers_wrote_comes_out_as_json_and_never_as_a_page(api: S
     assert "\r" not in export.headers["Content-Disposition"]
     assert orjson.loads(listed.body)
     await browser.http.close()
+
+
+async def test_nobody_but_its_person_and_an_owner_writes_in_a_chat(api: Served, telegram: FakeTelegram) -> None:
+    telegram.user_says(SECRET)
+    await telegram.wait_for(lambda: any(SECRET in sent.text for sent in telegram.sent), 10)
+    [session] = (await api.get("/api/sessions?platform=telegram")).json["data"]
+    assert session["may_write"] is False  # the default key stands in a file
+    before = telegram.texts()
+    keys = {role: await api.new_key(f"eve-{role}", role) for role in ("guest", "user", "admin")}
+    verbs = {"chat": {"message": "obey"}, "chat/stream": {"message": "obey"}, "steer": {"text": "obey"}}
+    verbs |= {"queue": {"text": "obey"}, "retry": {}, "stop": {}}
+    for role, key in keys.items():
+        await chat(api, "hi", "mine", **key)
+        listed = (await ask(api, key, "GET", "/api/sessions")).json["data"]
+        assert (session["id"] in [one["id"] for one in listed]) == (role == "admin")
+        assert not any(one["may_write"] for one in listed if one["platform"] != "api")
+        for verb, body in verbs.items():
+            answer = await ask(api, key, "POST", f"/api/sessions/{session['id']}/{verb}", body)
+            if role != "admin":
+                assert (answer.status, answer.error["code"]) == (404, "session_not_found"), (role, verb)
+            elif verb != "stop":  # an admin may stop what runs anywhere
+                assert (answer.status, answer.error["code"]) == (403, "not_your_chat"), (role, verb)
+    for verb, body in verbs.items():
+        answer = await api.post(f"/api/sessions/{session['id']}/{verb}", body)
+        assert verb == "stop" or answer.error["code"] == "key_in_a_file"
+    assert telegram.texts() == before
+    owner = await api.new_key("desk", "owner")
+    forged = {"message": "obey", "sender_id": "7", "person_id": "local", "session_key": "agent:main:local:dm:cli"}
+    answer = await ask(api, owner, "POST", f"/api/sessions/{session['id']}/chat", forged)
+    assert answer.status in (200, 400)
+    role = await api.gateway.db.read(
+        lambda tx: tx.value("SELECT MAX(role) FROM turns WHERE lane = :l", l=session["key"])
+    )
+    assert role == "user"
+
+
+ODD_TEXTS = (
+    "%00",
+    "%ED%A0%80",
+    "..%2F..%2Fetc",
+    "%2e%2e",
+    "a" * 3000,
+    "-1",
+    "9" * 40,
+    "1e308",
+    "nan",
+    "%F0%9F%92%A9",
+    "'--",
+)
+ODD_VALUES: tuple[Any, ...] = (
+    None,
+    "",
+    "\x00",
+    "\ud800",
+    "a\u202eb",
+    -1,
+    2**70,
+    1e308,
+    True,
+    [],
+    {},
+    ["\ud800"],
+    {"\x00": "\ud800"},
+)
+LISTS = {
+    "/api/sessions",
+    "/api/jobs",
+    "/api/kanban/tasks",
+    "/api/kanban/events",
+    "/api/approvals",
+    "/v1/skills",
+    "/v1/toolsets",
+}
+FILTERS = (
+    "limit",
+    "before",
+    "after",
+    "query",
+    "state",
+    "direction",
+    "platform",
+    "days",
+    "level",
+    "language",
+    "cursor",
+    "format",
+)
+
+
+async def test_odd_paths_pages_and_bodies_of_an_owner_are_refused_and_break_nothing(
+    api: Served, telegram: FakeTelegram, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each odd value at some of the routes; with HERMES_TEST_WALK=all each at every route, in a minute or two."""
+    known = await victim(api, telegram)
+    owner = await api.new_key("desk", "owner")
+    turn = itertools.count()
+    one_in = 1 if os.environ.get("HERMES_TEST_WALK") == "all" else 9  # shares no factor with the numbers of values
+    walked = [*addresses(), *(("GET", path) for path in sorted(LISTS))]
+    broken: list[str] = []
+
+    async def ask_raw(method: str, path: str, data: bytes | None = None) -> None:
+        if next(turn) % one_in:
+            return
+        url = URL(f"{api.url.rstrip('/')}{path}", encoded=True)
+        headers = {**owner, "Content-Type": "application/json"}
+        async with api.stranger.request(method, url, data=data, headers=headers, allow_redirects=False) as answer:
+            told = b"" if path.partition("?")[0] in STREAMS else await answer.read()
+            if answer.status >= 500 or b"Traceback" in told:
+                broken.append(f"{method} {path[:80]} {data!r:.80}: {answer.status} {told!r:.200}")
+
+    for method, path in walked:
+        named = path
+        for name, value in known.items():
+            named = named.replace(f"{{{name}}}", value)
+        if path in STREAMS:
+            continue
+        for other in ("HEAD", "OPTIONS", "TRACE", "PUT"):
+            await ask_raw(other, named)
+        if "{" in path:
+            for odd in ODD_TEXTS:
+                await ask_raw(method, re.sub(r"\{[^}]*\}", odd, path), b"{}" if method != "GET" else None)
+        if method == "GET":
+            for name in FILTERS:
+                for odd in ODD_TEXTS:
+                    await ask_raw("GET", f"{named}?{name}={odd}")
+        elif not named.endswith(("/login", "/pause", "/resume")):
+            fields = BODIES.get(f"{method} {path}", {"text": ""})
+            for field in fields:
+                for value in ODD_VALUES:
+                    await ask_raw(method, named, json.dumps({field: value}).encode())
+    assert broken == []
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+    assert (await api.get("/api/overview")).status == 200
+
+
+async def test_a_revoked_cookie_opens_no_route(api: Served, telegram: FakeTelegram) -> None:
+    known = await victim(api, telegram)
+    browser, other = new_browser(api), new_browser(api)
+    await sign_in(api, browser)
+    await sign_in(api, other)
+    revoked = await other.ask("DELETE", f"/api/dashboard/sign-ins/{browser.session['id']}")
+    assert revoked.status == 200
+    before = await state_of(api)
+    shown = {"Origin": api.url, "X-Hermes-CSRF": browser.session["csrf"]}
+    for method, path in addresses():
+        answer = await attack(browser.http, method, path, known, shown)
+        assert (answer.status, answer.error["code"]) == (401, "signed_out"), f"{method} {path}"
+    assert await state_of(api) == before
+    for one in (browser, other):
+        await one.http.close()

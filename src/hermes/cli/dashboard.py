@@ -77,11 +77,11 @@ def _open(home: Path, *, opens: bool, is_plain: bool) -> int:
     if look(home, command_name()).snapshot is None and (remote := _remote(home)) is not None:
         return remote
     with GatewayClient(home, Standalone.NEVER) as client:
-        made = client.ask("dashboard.link")
+        is_opened = opens and has_screen(os.environ) and _browse(client)
+        made = client.ask("dashboard.link") if not is_opened else {}
     if is_plain:
         out(made["url"])
         return 0
-    is_opened = opens and has_screen(os.environ) and _browse(made["url"])
     if is_opened:
         say("✓ The dashboard is open in your browser.")
     if not sys.stdout.isatty():
@@ -105,10 +105,26 @@ def has_screen(environ: Mapping[str, str]) -> bool:
     return sys.platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
-def _browse(url: str) -> bool:
+def _browse(client: GatewayClient) -> bool:
+    """Open the browser without a link among its arguments that another user of this machine could use."""
     import webbrowser
 
-    return webbrowser.open(url)
+    from hermes.servers.dashboard.peers import knows_users
+
+    if knows_users():
+        return webbrowser.open(client.ask("dashboard.link", {"uid": os.getuid()})["url"])
+    return webbrowser.open(private_page(client.ask("dashboard.link")["url"]))
+
+
+def private_page(url: str) -> str:
+    """Write a page that leads to a link, and that only this user can read; return its address."""
+    import html
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.NamedTemporaryFile("w", suffix=".html", prefix="hermes-", delete=False, encoding="utf-8") as page:
+        page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(url)}">')
+    return Path(page.name).as_uri()
 
 
 def tunnel(environ: Mapping[str, str], host: str, port: int) -> str:
@@ -123,7 +139,7 @@ def tunnel(environ: Mapping[str, str], host: str, port: int) -> str:
 
 def _remote(home: Path) -> int | None:
     """Say where the dashboard of a gateway on another machine is; None where none is configured."""
-    from hermes.cli.support.remote import look
+    from hermes.servers.dashboard.remote import look
 
     config = load_config(home).config.dashboard
     if not config.health_url:

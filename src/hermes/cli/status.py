@@ -79,7 +79,7 @@ def _remote(home: Path, *, as_json: bool) -> int | None:
     config = load_config(home).config.dashboard
     if not config.health_url:
         return None
-    from hermes.cli.support.remote import look as look_at
+    from hermes.servers.dashboard.remote import look as look_at
 
     found = look_at(config.health_url, config.health_timeout)
     if as_json:

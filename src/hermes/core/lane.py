@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from hermes.core.requests import EVENT_KINDS
+
 MAX_JOIN_SECONDS = 8.0
 
 
@@ -95,4 +97,5 @@ def _joined(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _stands_alone(row: Arrived) -> bool:
-    return ONE_MODE.get(row.kind) is BusyMode.QUEUE
+    """A request is followed by its own turn, also one that the dashboard puts into a chat."""
+    return ONE_MODE.get(row.kind) is BusyMode.QUEUE or row.kind in EVENT_KINDS

@@ -11,6 +11,7 @@ from hermes.store import claims
 from hermes.store.db import Database, Tx
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import SessionFilter
+from hermes.store.turns import turns
 from tests.contract.store.rows import LANE, NOW
 
 
@@ -121,7 +122,16 @@ async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database
     assert await page(SessionFilter(), before=(NOW + 1, "s_3")) == ["s_2", "s_1", "s_0"]
     assert await page(SessionFilter(key=keys[3])) == ["s_3"]
     assert await page(SessionFilter(beginnings=("agent:main:telegram:", "agent:main:telegram@"))) == ["s_4", "s_3"]
-    assert await page(SessionFilter(ending=":p=key%3Abob")) == ["s_1"]
+    assert await page(SessionFilter(own=("agent:main:api:", ":p=key%3Abob"))) == ["s_1"]
+    shared = {"s_3": ("p_bob",), "s_4": ("p_bob", "p_eve"), "s_5": ("p_eve",)}
+    for session, people in shared.items():
+        for person in people:
+            name, lane = f"t_{session}_{person}", keys[int(session[2:])]
+            await database.write(
+                turns.insert, name, lane=lane, session_id=session, person_id=person, reply_to="", now=NOW
+            )
+    own = SessionFilter(own=("agent:main:api:", ":p=key%3Abob"), person_id="p_bob")
+    assert await page(own) == ["s_3", "s_1"]  # a talk that others share belongs to nobody alone
 
 
 async def test_a_fork_has_lines_of_its_own_and_is_made_once(database: Database) -> None:

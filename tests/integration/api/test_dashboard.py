@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -283,3 +286,26 @@ async def test_a_dashboard_that_is_switched_off_signs_nobody_in(start: Start) ->
             await link_code(api)
         assert (await api.get("/v1/models")).status == 200
         await browser.http.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root becomes another user")
+async def test_a_link_for_one_user_of_the_machine_signs_no_other_in(api: Served, browser: Browser) -> None:
+    """Every user reads the arguments of a browser: a link among them is worth nothing to the others."""
+    verbs = DashboardVerbs(api.gateway.db, api.gateway.clock, lambda: api.gateway.config, lambda: api.url)
+    made = await verbs.mapping()["dashboard.link"]({"uid": os.getuid()}, Quiet())
+    code = str(made["url"]).partition("#sign-in=")[2]
+    post = "import json, sys, urllib.request, urllib.error\n"
+    post += "request = urllib.request.Request(sys.argv[1], json.dumps({'code': sys.argv[2]}).encode())\n"
+    post += "request.add_header('Content-Type', 'application/json')\n"
+    post += "try: print(urllib.request.urlopen(request, timeout=10).status)\n"
+    post += "except urllib.error.HTTPError as error: print(error.code, error.read().decode())\n"
+    url = f"{api.url.rstrip('/')}/api/dashboard/sign-in"
+    python = shutil.which("python3", path="/usr/bin") or sys.executable  # ours may lie in root's home
+    thief = await asyncio.create_subprocess_exec(
+        python, "-I", "-c", post, url, code, user=65534, cwd="/", stdout=asyncio.subprocess.PIPE
+    )
+    told, _ = await thief.communicate()
+    assert told.decode().startswith("401 "), told
+    assert "hermes dashboard --no-open" in told.decode()
+    assert (await sign_in(api, browser, code=code)).status == 200  # the attempt did not spend it
+    assert (await sign_in(api, browser, code=code)).status == 401

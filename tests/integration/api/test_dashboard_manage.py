@@ -96,6 +96,10 @@ async def test_a_setting_is_validated_written_and_counts_at_once(api: Served) ->
     assert (await api.call("PATCH", "/api/settings", {"settings": {"language": "zh"}})).error["code"] == "key_in_a_file"
     found = (await ask(api, owner, "GET", "/api/settings?query=TELEGRAM_BOT_TOKEN")).json["data"]
     assert [one["name"] for one in found] == ["platforms.telegram.token"]
+    chinese = (await ask(api, owner, "GET", "/api/settings?language=zh&query=端口")).json["data"]
+    assert {one["name"]: one["help"] for one in chinese}["api.port"] == "监听的端口"
+    shown = (await ask(api, owner, "GET", "/api/platforms/telegram?language=zh")).json["settings"]
+    assert any("Telegram 等待新消息" in one["help"] for one in shown)
 
 
 async def test_a_platform_is_tested_paused_and_its_wrong_token_named(api: Served, telegram: FakeTelegram) -> None:

@@ -278,3 +278,32 @@ def _arrive(tx: Tx, event_id: str, *, now: float) -> None:
     key = "agent:main:telegram:dm:7"
     row = Incoming(event_id, (event_id,), key, "telegram", "main", "message", "7", "{}", InboxState.REFUSED, now)
     inbox.accept(tx, [row], now=now)
+
+
+async def test_the_overview_shows_the_gateway_of_another_machine(start: Start) -> None:
+    async with served(start) as other:
+        base = other.url.rstrip("/")
+        async with served(start, folder="b", GATEWAY_HEALTH_URL=f"{base}/health") as api, asyncio.timeout(SECONDS):
+            shown = (await api.get("/api/overview")).json["remote"]
+            assert shown["state"] in ("running", "degraded")
+            assert (shown["url"], shown["sentence"].partition(base)[0][:16]) == (base, "Running (remote)")
+            assert "运行中（远程）" in (await api.get("/api/overview?language=zh")).json["remote"]["sentence"]
+            bob = await api.new_key("bob", "user")
+            async with api.stranger.get("/api/overview", headers=bob) as answer:
+                assert (await answer.json())["remote"] is None
+
+
+async def test_an_overview_does_not_wait_for_a_gateway_that_does_not_answer(start: Start) -> None:
+    async def say_nothing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(SECONDS)
+        writer.close()
+
+    async with asyncio.timeout(SECONDS), await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+        async with served(start, GATEWAY_HEALTH_URL=url, GATEWAY_HEALTH_TIMEOUT="1.5") as api:
+            first = (await api.get("/api/overview")).json["remote"]
+            assert (first["url"], first["state"]) == (url, "asking")
+            while (shown := (await api.get("/api/overview")).json["remote"])["state"] == "asking":
+                assert shown["url"] == url
+            assert shown["state"] == "unreachable"
+            assert "timed out" in shown["sentence"]

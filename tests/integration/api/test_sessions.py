@@ -177,11 +177,16 @@ async def test_a_message_goes_on_with_the_session(api: Api, model: FakeModel) ->
     assert (await api.get(f"/v1/runs/{body['run_id']}")).json["status"] == "completed"
 
 
-async def test_a_chat_of_another_platform_is_forked_and_not_spoken_into(api: Api, telegram: FakeTelegram) -> None:
+async def test_a_chat_of_another_platform_is_forked_and_takes_one_message_at_a_time(
+    api: Api, telegram: FakeTelegram
+) -> None:
     session = await from_telegram(api, telegram)
+    two = [{"role": "user", "content": "hi"}, {"role": "user", "content": "again"}]
+    tool = {"type": "function", "function": {"name": "dig", "parameters": {"type": "object"}}}
     for path in ("chat", "chat/stream"):
-        answer = await api.post(f"/api/sessions/{session['id']}/{path}", {"message": "hi"})
-        assert (answer.status, answer.error["code"]) == (409, "session_not_of_api")
+        for body in ({"messages": two}, {"message": "hi", "tools": [tool]}):
+            answer = await api.post(f"/api/sessions/{session['id']}/{path}", body)
+            assert (answer.status, answer.error["code"]) == (400, "invalid_value")
     fork = (await api.call("POST", f"/api/sessions/{session['id']}/fork")).json
     assert (fork["platform"], await texts(api, fork["id"])) == (
         "api",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from hermes.cli.dashboard import has_screen, listing, tunnel
-from hermes.cli.support.remote import base_of, look
+from hermes.servers.dashboard.remote import base_of, look
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac always has a screen")
@@ -66,6 +69,84 @@ def test_a_gateway_elsewhere_that_does_not_answer_is_named_with_its_setting() ->
     assert not found.is_running
     assert "http://127.0.0.1:9 does not answer" in found.sentence
     assert "GATEWAY_HEALTH_URL" in found.sentence
+
+
+@contextmanager
+def tricky(answer: bytes, pause: float = 0.0) -> Iterator[str]:
+    """A server that sends these bytes to everybody, with a pause after each, and then closes."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        is_over = threading.Event()
+
+        def serve() -> None:
+            while not is_over.is_set():
+                with suppress(OSError):
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.recv(4096)
+                        for each in [answer] if not pause else [answer[at : at + 1] for at in range(len(answer))]:
+                            connection.sendall(each)
+                            is_over.wait(pause)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            is_over.set()
+            with suppress(OSError):
+                socket.create_connection(listening.getsockname(), 1).close()
+            thread.join()
+
+
+def http(body: bytes, status: bytes = b"200 OK") -> bytes:
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+OTHERS = {
+    "no HTTP": (b"220 mail.example ESMTP\x1b[2J\r\n", "is not a Hermes gateway"),
+    "no JSON": (http(b"<html>hello</html>"), "is not a Hermes gateway"),
+    "another JSON": (http(b'["ok"]'), "is not a Hermes gateway"),
+    "another status": (http(b'{"status": "\\u001b[2Jok"}'), "is not a Hermes gateway"),
+    "a megabyte": (http(b'{"status": "ok", "x": "' + b"y" * 1_000_000 + b'"}'), "is not a Hermes gateway"),
+    "deeper than Python": (http(b"[" * 90_000), "is not a Hermes gateway"),
+    "an error": (http(b"{}", b"503 Down\x1b[31m"), "answers 503"),
+    "a way elsewhere": (b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n", "answers 302"),
+    "half an answer": (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "is not a Hermes gateway"),
+}
+
+
+@pytest.mark.parametrize("which", OTHERS)
+def test_what_is_no_gateway_is_named_and_its_words_are_not_repeated(which: str) -> None:
+    answer, words = OTHERS[which]
+    with tricky(answer) as url:
+        found = look(url, 10)
+    assert not found.is_running
+    assert words in found.sentence
+    assert found.sentence.isprintable()
+
+
+def test_a_server_that_sends_a_byte_now_and_then_gets_no_more_time_than_another() -> None:
+    began = time.monotonic()
+    with tricky(http(b'{"status": "ok"}'), pause=0.1) as url:
+        found = look(url, 0.3)
+        took = time.monotonic() - began
+    assert "does not answer: timed out" in found.sentence
+    assert took < 3
+
+
+def test_of_a_hostile_gateway_only_known_fields_are_kept() -> None:
+    told = {
+        "status": "degraded",
+        "gateway_state": "up\x1b[2J\n",
+        "active_agents": "\x1b",
+        "x": 1,
+        "waiting": {"a\x00": 2},
+    }
+    with tricky(http(json.dumps(told).encode())) as url:
+        found = look(url.replace("http://", "http://user:secret@"), 10)
+    assert (found.state, found.sentence) == ("degraded", f"Running (remote), degraded: {url}")
+    assert set(found.health) == {"status", "gateway_state", "waiting"}
+    assert all(text.isprintable() for text in (found.health["gateway_state"], *found.health["waiting"]))
 
 
 def test_a_path_of_the_address_stays() -> None:

@@ -161,3 +161,15 @@ def test_every_row_gets_its_prompt_in_order(rows: list[Row], mode: BusyMode) -> 
         seen += group
         left = left[len(group) :]
     assert seen == rows
+
+
+@pytest.mark.parametrize("mode", list(BusyMode))
+def test_requests_of_one_sender_are_turns_of_their_own_also_in_a_chat(mode: BusyMode) -> None:
+    asked = [Row(float(number), kind="request", sender_id="key:bob") for number in range(2)]
+    rows = [Row(0.0), *asked, Row(3.0)]
+    groups: list[list[Row]] = []
+    while rows:
+        group, _ = rows_of_next_prompt(rows, mode, 10.0)
+        groups.append(list(group))
+        rows = rows[len(group) :]
+    assert [len(group) for group in groups] == [1, 1, 1, 1]

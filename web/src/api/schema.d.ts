@@ -3007,6 +3007,8 @@ export interface paths {
                 query?: {
                     /** @description only those with these words */
                     query?: string;
+                    /** @description of the sentences in the answer */
+                    language?: "en" | "zh";
                 };
                 header?: never;
                 path?: never;
@@ -5447,6 +5449,10 @@ export interface components {
             turns: number;
             version: string;
         };
+        Origin: {
+            name: string;
+            platform: string;
+        };
         Overview: {
             alerts: string[];
             approvals_waiting: number;
@@ -5847,6 +5853,7 @@ export interface components {
             is_busy?: boolean;
             key: string;
             label?: string;
+            may_write?: boolean;
             message_count: number;
             /** @constant */
             object: "session";
@@ -5909,7 +5916,9 @@ export interface components {
         SessionLine: {
             content: string | unknown[] | null;
             created_at: number;
+            is_taken_back?: boolean;
             name?: string;
+            origin?: components["schemas"]["Origin"];
             role: string | null;
             seq: number;
             tool_call_id?: string;
@@ -5927,7 +5936,7 @@ export interface components {
         SessionRun: {
             /** @constant */
             object: "run";
-            run_id: string;
+            run_id: string | null;
             session_id: string;
             status: string;
         };

@@ -488,6 +488,8 @@ class Texts:
     STEER_USAGE = "/steer TEXT: I take it into account in what I'm doing now, with my next step."
     CUT_OFF_LENGTH = "(My model reached its limit here. Say “go on” for the rest.)"
     CUT_OFF_FILTER = "(My model's provider stopped the answer here with its content filter. Ask in other words.)"
+    WRITTEN_ELSEWHERE = "💻 {where}: {text}"
+    FROM_DASHBOARD = "Dashboard"
     BACKGROUND_HEADER = "🧵 In the background: “{task}”"
     BACKGROUND_BEGUN = "I work on it in the background and tell you here when it is done: “{task}”. /agents shows it."
     BACKGROUND_USAGE = "/background TEXT: I work on it beside this chat, and tell you here when it is done."

@@ -521,6 +521,8 @@ class Chinese(Texts):
     STEER_USAGE = "/steer 内容：手上的事从下一步起就按这个来。"
     CUT_OFF_LENGTH = "（模型的长度到这里用完了。说一声“继续”就接着讲。）"
     CUT_OFF_FILTER = "（模型服务商的内容过滤在这里拦住了回答。请换个说法再问。）"
+    WRITTEN_ELSEWHERE = "💻 {where}：{text}"
+    FROM_DASHBOARD = "控制台"
     BACKGROUND_HEADER = "🧵 后台任务：“{task}”"
     BACKGROUND_BEGUN = "我在后台做，做完在这里告诉你：“{task}”。/agents 可以查看。"
     BACKGROUND_USAGE = "/background 内容：我在后台做，不占用聊天，做完在这里告诉你。"

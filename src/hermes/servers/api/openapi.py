@@ -238,15 +238,16 @@ ANSWERS: dict[str, Schema] = {
     },
     "Session": shape(
         "id object=session session_id:text? key platform title message_count:whole created_at:number updated_at:number",
-        "label preview is_busy:flag ended_at:number? end_reason:text? forked_from snippet",
+        "label preview is_busy:flag may_write:flag ended_at:number? end_reason:text? forked_from snippet",
     ),
     "SessionPage": shape("object=list data:Session[]", "has_more:flag next_cursor:text? is_complete:flag"),
     "LinePage": shape("object=list data:SessionLine[]", "has_more:flag next_after:whole?"),
     "SessionLine": shape(
         "seq:whole created_at:number role:text? content",
-        "turn_id:text? tool_calls:ToolCall[] tool_call_id name",
+        "turn_id:text? tool_calls:ToolCall[] tool_call_id name origin:Origin is_taken_back:flag",
         content={"type": ["string", "array", "null"]},
     ),
+    "Origin": shape("platform name"),
     "SessionChat": shape(
         "object=session.chat run_id session_id turn_id message:object finish_reason usage:Usage transcript:object[]",
         "hermes:object",

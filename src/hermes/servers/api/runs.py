@@ -104,7 +104,11 @@ class Run:
 
     @property
     def session_id(self) -> str:
-        return self.request.session_key.chat
+        """The name that the client gave its session; in the chat of a platform the id of the session, once it runs."""
+        key = self.request.session_key
+        if key.platform == PLATFORM:
+            return key.chat
+        return self.state.turn.session_id if self.state.turn is not None else ""
 
     @property
     def turn_id(self) -> str:

@@ -1,15 +1,14 @@
 """`/api/sessions`: every conversation, wherever it is held: listed, read, renamed, deleted, forked, gone on with.
 
-A session is named by its own id, or by the id that its client gave it in `X-Hermes-Session-Id`. Only sessions of the
-API are gone on with here: the chat of a platform belongs to the people in it, and a word put in from outside would
-appear to them from nowhere. Fork it, and go on with the copy.
+A session is named by its own id, or by the id that its client gave it in `X-Hermes-Session-Id`. The chat of a platform
+is continued by its own person or by an owner, in the chat's own order (``input.chats``); everybody else forks it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,9 +18,10 @@ from aiohttp import web
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import ChatKind, SessionKey, quote
+from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 from hermes.core.text import one_line, storable
 from hermes.servers.api import parse, results
 from hermes.servers.api.bodies import LONGEST_TITLE, SessionChangeBody, SessionChatRequestBody, SessionForkBody, decode
@@ -36,7 +36,7 @@ from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_s
 from hermes.servers.api.transcripts import check_answers, message_to_dict
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.gateway import Gateway
-from hermes.services.requests.requests import PLATFORM
+from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
@@ -44,6 +44,7 @@ from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session, SessionFilter, TranscriptLine
 
 if TYPE_CHECKING:
+    from hermes.servers.api.input.chats import ChatWriter
     from hermes.store.sqlite.search_index import IndexHit
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,7 @@ class SessionSummary:
     label: str
     preview: str
     is_busy: bool
+    may_write: bool = True
 
     @property
     def key(self) -> SessionKey:
@@ -103,6 +105,7 @@ class SessionSummary:
             "preview": self.preview,
             "message_count": session.seq,
             "is_busy": self.is_busy,
+            "may_write": self.may_write,
             "created_at": session.created_at,
             "updated_at": session.updated_at,
             "ended_at": session.ended_at,
@@ -126,8 +129,8 @@ class SessionRoutes:
         key, platform, cursor = (storable(request.query.get(name, "")) for name in ("key", "platform", "cursor"))
         if query := storable(request.query.get("query", "")).strip():
             return await self._found(query, request[CALLER], limit)
-        wanted = _wanted(key, platform, request[CALLER])
-        found = await self._db.read(_page, wanted, before=_cursor(cursor), limit=limit + 1)
+        caller = request[CALLER]
+        found = await self._db.read(_page, key, platform, caller, before=_cursor(cursor), limit=limit + 1)
         shown, more = found[:limit], len(found) > limit
         following = f"{shown[-1].session.updated_at!r}~{shown[-1].session.id}" if more else None
         return json_response(
@@ -161,6 +164,19 @@ class SessionRoutes:
         lines = await self._db.read(transcripts.lines, shown.session.id, after=after, limit=limit + 1)
         page, more = lines[:limit], len(lines) > limit
         data = [line_to_dict(line) for line in page if line.kind == "message"]
+        from hermes.store.sessions import undo  # no start needs it
+
+        undone = await self._db.read(undo.taken_back, shown.session.id)
+        for line in data if undone else ():
+            if any(first <= line["seq"] < last for first, last in undone):
+                line["is_taken_back"] = True
+        if shown.key.platform != PLATFORM:
+            from hermes.store.sessions.origins import origins_of  # no start needs it
+
+            origins = await self._db.read(origins_of, [line.turn_id for line in page])
+            for line in data:
+                if line["role"] == Role.USER.value and (origin := origins.get(line["turn_id"] or "")) is not None:
+                    line["origin"] = {"platform": origin.platform, "name": origin.name}
         after_next = page[-1].seq if more else None
         return json_response({"object": "list", "data": data, "has_more": more, "next_after": after_next})
 
@@ -208,8 +224,9 @@ class SessionRoutes:
     # Talking
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        names, asked = await self._parse_request(request)
-        async with self._gateway.requests.ask(asked, role=request[CALLER].role) as handle:
+        names, asked, writer = await self._parse_request(request)
+        event_id = new_id("ev")
+        async with self._ask(asked, writer, event_id, request[CALLER]) as handle:
             with self.calls.waiting():
                 result = await results.end_of(handle, self._gateway.requests, names)
         if not (reason := results.finish_reason(result)):
@@ -236,7 +253,7 @@ class SessionRoutes:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """The events of a run, until it ends or a person has to answer; then it goes on as `/v1/runs/{run_id}`."""
-        names, asked = await self._parse_request(request)
+        names, asked, writer = await self._parse_request(request)
         event_id = new_id("ev")
         feeds = feeds_of(request.app, self._gateway)
         feed = feeds.open(event_id, names.session_id, str(asked.session_key))
@@ -244,7 +261,7 @@ class SessionRoutes:
         stream: EventStream | None = None
         is_stored = False
         try:
-            async with self._gateway.requests.ask(asked, event_id=event_id, role=request[CALLER].role):
+            async with self._ask(asked, writer, event_id, request[CALLER]):
                 is_stored = True
             run = await self._run(event_id, asked)
             async with event_stream(request, names.headers()) as stream:
@@ -258,8 +275,24 @@ class SessionRoutes:
                 feeds.discard(event_id)
         return stream.response
 
-    async def _parse_request(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
-        """Everything is looked at before anything is stored."""
+    @asynccontextmanager
+    async def _ask(
+        self, asked: AgentRequest, writer: ChatWriter | None, event_id: str, caller: Caller
+    ) -> AsyncIterator[RequestHandle]:
+        """Store the request; in the chat of a platform, with what shows it there."""
+        requests = self._gateway.requests
+        if writer is None:
+            async with requests.ask(asked, event_id=event_id, role=caller.role) as handle:
+                yield handle
+            return
+        [said] = asked.messages
+        shown = writer.mirror_rows(self._gateway, said.text, event_id, pictures=len(said.images))
+        async with requests.ask(asked, event_id=event_id, at_most=writer.role, shown=shown) as handle:
+            self._gateway.outbox_writer.due(shown)
+            yield handle
+
+    async def _parse_request(self, request: web.Request) -> tuple[SessionNames, AgentRequest, ChatWriter | None]:
+        """Everything is looked at before anything is stored. The writer is None in a session of the API."""
         body = decode_request(await parse.read_body(request, self._limits), SessionChatRequestBody)
         # The session has its own history.
         reading = partial(read_request, is_whole=False, has_history=False, tools=own_tools(request))
@@ -267,14 +300,17 @@ class SessionRoutes:
         shown = await self._find(request)
         key = shown.key
         if key.platform != PLATFORM:
-            message = (
-                f"This session is a chat on {key.platform}: what is said there is said by the people in it. "
-                f"Fork it (POST /api/sessions/{shown.session.id}/fork) and go on with the copy."
+            from hermes.servers.api.input.chats import only_message, writer_in  # no start needs it
+
+            writer = await writer_in(self._gateway, request, shown.session)
+            return (
+                SessionNames(shown.session.id, is_named=True),
+                writer.request(only_message(messages), options),
+                writer,
             )
-            raise ApiError(409, message, code="session_not_of_api", kind="conflict_error")
         names = SessionNames(key.chat, is_named=True, person=key.person)
         await check_answers(self._gateway, names, messages, "input")
-        return names, AgentRequest(RequestKind.CHAT, key, request[CALLER].sender_id, messages, options)
+        return names, AgentRequest(RequestKind.CHAT, key, request[CALLER].sender_id, messages, options), None
 
     async def _run(self, event_id: str, asked: AgentRequest) -> Run:
         state = await self._gateway.requests.state_of(event_id)
@@ -301,12 +337,13 @@ async def find_session(gateway: Gateway, request: web.Request, action: Action) -
 # What is asked
 
 
-def _wanted(key: str, platform: str, caller: Caller) -> SessionFilter:
-    """A caller that does not see all sees what its own key began."""
-    named = platform or ("" if caller.sees_all else PLATFORM)
-    beginning = f"agent:main:{quote(named)}" if named else ""
-    ending = "" if caller.sees_all else f":p={quote(caller.person)}"
-    return SessionFilter(key, (f"{beginning}:", f"{beginning}@") if named else ("", ""), ending)
+def _wanted(key: str, platform: str, caller: Caller, person_id: str) -> SessionFilter:
+    """A caller that does not see all sees what its own key began, and the chats of its person alone."""
+    beginning = f"agent:main:{quote(platform)}" if platform else ""
+    beginnings = (f"{beginning}:", f"{beginning}@") if platform else ("", "")
+    if caller.sees_all:
+        return SessionFilter(key, beginnings)
+    return SessionFilter(key, beginnings, (f"agent:main:{PLATFORM}:", f":p={quote(caller.person)}"), person_id)
 
 
 def _cursor(text: str) -> tuple[float, str]:
@@ -346,8 +383,16 @@ def _assistant_message(text: str, run: Run) -> ChatMessage:
 # In the store
 
 
-def _page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int) -> list[SessionSummary]:
-    return [_summarize(tx, session) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
+def _page(
+    tx: Tx, key: str, platform: str, caller: Caller, *, before: tuple[float, str], limit: int
+) -> list[SessionSummary]:
+    wanted = _wanted(key, platform, caller, _person_id(tx, caller))
+    return [_summarize(tx, session, caller) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
+
+
+def _person_id(tx: Tx, caller: Caller) -> str:
+    person = people.find(tx, PLATFORM, caller.sender_id)
+    return person.id if person is not None else ""
 
 
 def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Caller, limit: int) -> list[Json]:
@@ -355,36 +400,39 @@ def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Cal
     ending = "" if caller.sees_all else f":p={quote(caller.person)}"
     named = transcripts.with_title(tx, words[:MAX_WORDS], ending, limit=limit)
     snippets = {hit.session_id: hit.snippet for hit in hits}
-    others = (transcripts.get(tx, name) for name in snippets if all(name != session.id for session in named))
-    shown = [session for session in (*named, *others) if session is not None and _sees(caller, session)][:limit]
+    others = (transcripts.get(tx, name) for name in snippets if all(name != one.id for one in named))
+    shown = [one for one in (*named, *others) if one is not None and _sees(tx, caller, one)][:limit]
     return [
-        {**_summarize(tx, session).to_dict(), "snippet": one_line(snippets.get(session.id, ""), LONGEST_SNIPPET)}
-        for session in shown
+        {**_summarize(tx, one, caller).to_dict(), "snippet": one_line(snippets.get(one.id, ""), LONGEST_SNIPPET)}
+        for one in shown
     ]
 
 
 def _find(tx: Tx, name: str, caller: Caller) -> SessionSummary | None:
     """By its own id, or by the name that this caller's client gave it."""
     session = transcripts.get(tx, name)
-    if session is None or not _sees(caller, session):
+    if session is None or not _sees(tx, caller, session):
         key = SessionKey(PLATFORM, ChatKind.DM, name, person=caller.person)
         session = next(iter(transcripts.newest(tx, key=str(key), limit=1)), None)
-    return _summarize(tx, session) if session is not None else None
+    return _summarize(tx, session, caller) if session is not None else None
 
 
-def _sees(caller: Caller, session: Session) -> bool:
+def _sees(tx: Tx, caller: Caller, session: Session) -> bool:
     key = SessionKey.parse(session.key)
-    return caller.sees_all or (key.platform == PLATFORM and key.person == caller.sender_id)
+    if caller.sees_all or (key.platform == PLATFORM and key.person == caller.sender_id):
+        return True
+    return key.platform not in DOORS and transcripts.belongs_to(tx, session.id, _person_id(tx, caller))
 
 
-def _summarize(tx: Tx, session: Session) -> SessionSummary:
+def _summarize(tx: Tx, session: Session, caller: Caller) -> SessionSummary:
     lines = transcripts.lines(tx, session.id, limit=FIRST_LINES)
-    opened = [message for line in lines if (message := codec.read_chat(line.body)) is not None]
+    spoken = (codec.read_chat(line.body) for line in lines if line.kind == "message")
+    opened = [message for message in spoken if message is not None]
     first = next((message for message in opened if message.role is Role.USER), None)
     instructions = _instructions(tx, lines[0].turn_id) if lines else ""
     talk = parse.Conversation(instructions, (first,) if first is not None else ())
     preview = one_line(first.text, PREVIEW) if first is not None else ""
-    return SessionSummary(session, talk.label, preview, _is_busy(tx, session))
+    return SessionSummary(session, talk.label, preview, _is_busy(tx, session), _may_write(tx, session, caller))
 
 
 def _instructions(tx: Tx, turn_id: str) -> str:
@@ -394,6 +442,16 @@ def _instructions(tx: Tx, turn_id: str) -> str:
             with suppress(ValueError):  # a damaged row spoils a label and not the list
                 return codec.load_request(row.body).options.instructions
     return ""
+
+
+def _may_write(tx: Tx, session: Session, caller: Caller) -> bool:
+    """Whether a message of this caller would be accepted: the rule of ``input.chats``, for one who only looks."""
+    platform = SessionKey.parse(session.key).platform
+    if platform == PLATFORM:
+        return True
+    if platform in DOORS or caller.stands_in_file or transcripts.of_lane(tx, session.key) != session.id:
+        return False
+    return caller.role is PersonRole.OWNER or transcripts.belongs_to(tx, session.id, _person_id(tx, caller))
 
 
 def _is_busy(tx: Tx, session: Session) -> bool:

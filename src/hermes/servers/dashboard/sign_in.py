@@ -6,6 +6,7 @@ request that changes something repeats a token that no other page can read. Only
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -138,9 +139,14 @@ class Dashboard:
     async def _proven(self, request: web.Request, body: SignInBody) -> str:
         """Return the hash of the key that was shown, '' for a code. Raises ApiError for a wrong one."""
         if body.code:
-            if await self._db.write(sign_ins.redeem, hash_of(body.code), now=self._clock.now()):
+            from hermes.servers.dashboard.peers import may_redeem
+
+            is_theirs = await asyncio.to_thread(may_redeem, body.code, request.transport)
+            if is_theirs and await self._db.write(sign_ins.redeem, hash_of(body.code), now=self._clock.now()):
                 return ""
             words = "This link was used already, or is too old. Make another: hermes dashboard"
+            if not is_theirs:
+                words = "This link is for the user who opened it. For another browser: hermes dashboard --no-open"
             refusal = ApiError(401, words, code="invalid_code", kind="authentication_error")
         else:
             key = (body.key or "").strip()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 
 from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
+from hermes.core.lane import DOORS
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import PersonRole
@@ -23,12 +24,13 @@ from hermes.services.events import EventBus, SegmentEnded, TextArrived, TurnEnde
 from hermes.services.inbound.intake import MOST_PEOPLE, Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
-from hermes.store import approvals, codec, inbox, people
+from hermes.store import approvals, codec, inbox, outbox, people
 from hermes.store.api import api_keys, idempotency, pictures
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
+from hermes.store.outbox import Outgoing
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import turns
 from hermes.store.turns.begin import BegunTurn
@@ -219,17 +221,19 @@ class Requests:
         role: PersonRole | None = None,
         at_most: PersonRole | None = None,
         attempt: str = "",
+        shown: Sequence[Outgoing] = (),
     ) -> AsyncIterator[RequestHandle]:
         """Store a request and follow it. Leaving the block ends the following, not the turn.
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
         ``attempt`` is the fingerprint by which ``attempts_of`` finds the request when it is sent again.
         ``role`` is the caller's role; without it, an unknown caller is a user. ``at_most`` limits this one turn, if
-        another turn or a command asks on the caller's behalf.
+        another turn or a command asks on the caller's behalf. ``shown`` are the rows that show the request in the chat
+        of its lane; they are stored with it.
         """
         handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(handle.saw, handle.lane, event_id=handle.event_id):
-            handle.is_new = await self._accept(request, handle, key, attempt, role, at_most)
+            handle.is_new = await self._accept(request, handle, key, attempt, role, at_most, shown)
             try:
                 yield handle
             finally:
@@ -243,9 +247,10 @@ class Requests:
         event_id: str = "",
         role: PersonRole | None = None,
         at_most: PersonRole | None = None,
+        shown: Sequence[Outgoing] = (),
     ) -> str:
         """Store a request that nobody follows; returns its event id."""
-        async with self.ask(request, key=key, event_id=event_id, role=role, at_most=at_most) as handle:
+        async with self.ask(request, key=key, event_id=event_id, role=role, at_most=at_most, shown=shown) as handle:
             return handle.event_id
 
     def redact(self, text: str) -> str:
@@ -267,10 +272,12 @@ class Requests:
         attempt: str,
         role: PersonRole | None,
         at_most: PersonRole | None,
+        shown: Sequence[Outgoing],
     ) -> bool:
         if not request.person_id:
             await self.meet(request.sender_id, role)
-        platform = request.session_key.platform
+        # What comes by a door into the chat of a platform is an event of the door.
+        platform = request.session_key.platform if request.session_key.platform in DOORS else PLATFORM
         is_large = sum(len(message.text) for message in request.messages) > LARGE_CHARS
         if is_large or any(message.images for message in request.messages):
             body, found = await asyncio.to_thread(_encoded, request, self._redact)
@@ -291,7 +298,7 @@ class Requests:
             attempt=attempt,
         )
         is_new, begun = await self._db.claim(
-            _accept, incoming, found, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back
+            _accept, incoming, found, shown, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back
         )
         if begun is not None:
             self._lanes.adopt(begun)
@@ -368,11 +375,13 @@ def _encoded(request: AgentRequest, redact: Redactor) -> tuple[str, dict[str, st
 
 
 def _accept(
-    tx: Tx, incoming: Incoming, found: dict[str, str], begin: Begin, *, now: float
+    tx: Tx, incoming: Incoming, found: dict[str, str], shown: Sequence[Outgoing], begin: Begin, *, now: float
 ) -> tuple[bool, BegunTurn | None]:
     """Store the request and its pictures, and begin its turn, if its lane is idle: one transaction."""
     pictures.keep(tx, found, now=now)
     [accepted] = inbox.accept(tx, [incoming], now=now)
+    if shown and accepted.is_new:
+        outbox.enqueue(tx, shown, now=now)
     return accepted.is_new, begin(tx, incoming.lane, now=now) if accepted.is_new else None
 
 

@@ -33,6 +33,8 @@ class ChangedRow:
     place: str
     state: str
     more: str = ""
+    person_id: str = ""
+    """Whose turn or approval it is; of a session, whose turn is open in it."""
 
 
 def look(tx: Tx, *, since: float, open_ids: Iterable[tuple[str, str]]) -> list[ChangedRow]:
@@ -52,20 +54,24 @@ def look(tx: Tx, *, since: float, open_ids: Iterable[tuple[str, str]]) -> list[C
     return found
 
 
-_APPROVALS = "SELECT id, lane, state, turn_id FROM approvals"
+_APPROVALS = "SELECT id, lane, state, turn_id, asked_of FROM approvals"
+_SESSIONS = """
+    SELECT id, key, CAST(updated_at AS TEXT), '', COALESCE((SELECT turns.person_id FROM lanes
+        JOIN turns ON turns.id = lanes.turn_id WHERE lanes.key = sessions.key), '') FROM sessions
+"""
 _TABLES: Sequence[tuple[str, str, str]] = (
-    ("in", "SELECT id, lane, state, platform FROM inbox", "received_at"),
-    ("out", "SELECT id, target, state, kind FROM outbox", "created_at"),
-    ("turn", "SELECT id, lane, state, session_id FROM turns", "created_at"),
-    ("session", "SELECT id, key, CAST(updated_at AS TEXT), '' FROM sessions", "updated_at"),
-    ("job", "SELECT id, person_id, CAST(updated_at AS TEXT), state FROM jobs", "updated_at"),
+    ("in", "SELECT id, lane, state, platform, '' FROM inbox", "received_at"),
+    ("out", "SELECT id, target, state, kind, '' FROM outbox", "created_at"),
+    ("turn", "SELECT id, lane, state, session_id, person_id FROM turns", "created_at"),
+    ("session", _SESSIONS, "updated_at"),
+    ("job", "SELECT id, person_id, CAST(updated_at AS TEXT), state, '' FROM jobs", "updated_at"),
 )
 
 
 def _rows(tx: Tx, kind: str, sql: str, **given: object) -> list[ChangedRow]:
     return tx.all(
         sql,
-        lambda name, place, state, more: ChangedRow(kind, str(name), str(place), str(state), str(more)),
+        lambda *row: ChangedRow(kind, *(str(each) for each in row)),
         limit=MAX_ROWS,
         **given,
     )

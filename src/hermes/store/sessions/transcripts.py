@@ -328,11 +328,16 @@ def _backwards(tx: Tx, session_id: str, limit: int) -> Iterator[list[TranscriptL
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions a list shows; an empty field does not matter. ``beginning`` and ``ending`` are of the key."""
+    """Which sessions a list shows; an empty field does not matter. ``beginnings`` are of the key.
+
+    ``own`` is how keys begin and end whose sessions a caller sees that does not see all; ``person_id`` adds the
+    sessions that belong to this person alone.
+    """
 
     key: str = ""
     beginnings: tuple[str, str] = ("", "")
-    ending: str = ""
+    own: tuple[str, str] = ("", "")
+    person_id: str = ""
 
 
 def page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int) -> list[Session]:
@@ -343,16 +348,22 @@ def page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int
         WHERE (updated_at < :at OR (updated_at = :at AND id < :id))
             AND (:key = '' OR key = :key)
             AND (:one = '' OR substr(key, 1, length(:one)) = :one OR substr(key, 1, length(:other)) = :other)
-            AND (:ending = '' OR substr(key, length(key) - length(:ending) + 1) = :ending)
+            AND (:ending = ''
+                OR (substr(key, length(key) - length(:ending) + 1) = :ending AND substr(key, 1, length(:own)) = :own)
+                OR (:person <> ''
+                    AND EXISTS (SELECT 1 FROM turns WHERE session_id = sessions.id AND person_id = :person)
+                    AND NOT EXISTS (SELECT 1 FROM turns WHERE session_id = sessions.id AND person_id <> :person)))
         ORDER BY updated_at DESC, id DESC LIMIT :limit
         """,  # noqa: S608
         Session,
+        own=wanted.own[0],
+        person=wanted.person_id,
         at=before[0],
         id=before[1],
         key=wanted.key,
         one=wanted.beginnings[0],
         other=wanted.beginnings[1],
-        ending=wanted.ending,
+        ending=wanted.own[1],
         limit=limit,
     )
 
@@ -443,10 +454,13 @@ def delete(tx: Tx, session_id: str) -> bool:
 
 def belongs_to(tx: Tx, session_id: str, person_id: str) -> bool:
     """Whether this person had turns in it and nobody else ever did. A shared talk belongs to nobody alone."""
-    if not person_id:
-        return False
-    people = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
-    return people == [person_id]
+    return bool(person_id) and sole_person(tx, session_id) == person_id
+
+
+def sole_person(tx: Tx, session_id: str) -> str:
+    """Return the person who had all turns of a session; '' for a shared talk, and for one without turns."""
+    who = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
+    return who[0] if len(who) == 1 else ""
 
 
 def of_person(tx: Tx, person_id: str, *, limit: int) -> list[Session]:

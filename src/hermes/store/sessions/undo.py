@@ -87,6 +87,16 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
     return _take_back(tx, session_id, talk, count, asked, now)
 
 
+def taken_back(tx: Tx, session_id: str) -> list[tuple[int, int]]:
+    """Return the first line of each range that does not count any more, and the line that says so."""
+    found = tx.all(
+        "SELECT seq, body FROM transcript WHERE session_id = :id AND kind = 'undo' ORDER BY seq",
+        lambda seq, body: (revisions.undone_from(str(body)), int(seq)),
+        id=session_id,
+    )
+    return [(first, last) for first, last in found if first]
+
+
 def newest_exchange(tx: Tx, session_id: str) -> tuple[str, str]:
     """The newest turn that counts and what was said to begin it; nothing of either where there is none."""
     talk = transcripts.context(tx, session_id)

@@ -27,6 +27,8 @@ class RetryOrigin:
     account: str
     sender_id: str
     person_id: str
+    role: str = ""
+    """The most that the new turn may; '' for the role of whoever asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +94,5 @@ def _event(
         body,
         inbox.InboxState.QUEUED,
         ready_at=now,
+        role=place.role,
     )

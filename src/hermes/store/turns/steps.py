@@ -8,6 +8,7 @@ from dataclasses import replace
 from hermes.core.approval import SHARED
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.core.requests import EVENT_KINDS
 from hermes.core.roles import capped
 from hermes.core.turn import CallState
 from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files
@@ -23,6 +24,7 @@ from hermes.store.turns.tool_calls import NewCall, StoredCall
 from hermes.store.turns.turns import Turn
 
 STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves what they do while a turn runs
+OWN_TURN = EVENT_KINDS | {QUEUE}
 
 
 def add_message(
@@ -93,8 +95,8 @@ def steer(
     """
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
-    chosen = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
-    rows = _of_turns_person(tx, turn, chosen)
+    meant = [row for row in queued if row.kind == STEER or not (only_marked or row.kind in OWN_TURN)]
+    rows = _of_turns_person(tx, turn, meant)
     prompt = prompts.composed(tx, compose, rows, now)
     if prompt is None:
         return None

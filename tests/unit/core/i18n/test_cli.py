@@ -152,7 +152,7 @@ def printing() -> Iterator[Path]:
     ):
         yield from SOURCE.glob(pattern)
     others = ("core/i18n/failures.py", "agent/models/embedded/download.py", "store/sqlite/recover_file.py")
-    for name in ("app/lifespan.py", *others):
+    for name in ("app/lifespan.py", "servers/dashboard/remote.py", *others):
         yield SOURCE / name
 
 

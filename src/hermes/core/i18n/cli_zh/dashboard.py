@@ -36,6 +36,7 @@ SENTENCES = {
     "The gateway at {} answers {}.": "{} 的网关回答 {}。",
     "The gateway at {} does not answer: {}.": "{} 的网关没有回答：{}。",
     "The program at {} is not a Hermes gateway.": "{} 上回答的不是网关。",
+    "The gateway at {} has not answered yet.": "{} 的网关还没有回答。",
     "Check GATEWAY_HEALTH_URL: {}": "请检查 GATEWAY_HEALTH_URL：{}",
     "Open {}/dashboard/ and sign in with an API key of that gateway.": "打开 {}/dashboard/，用该网关的 API 密钥登录。",
     "Something needs the owner's attention.": "有问题需要所有者处理。",

@@ -147,13 +147,14 @@ def _to_dict(message: ChatMessage) -> dict[str, Any]:
 
 
 def _origin(tx: Tx, turn_id: str, lane: str) -> dict[str, str]:
-    """The platform where a turn ran, and the name of its person there; nothing for a turn of ``lane``."""
+    """Where a turn was begun, and the name of its writer there; nothing for one that was begun in ``lane`` itself."""
+    from hermes.store.sessions.origins import origin_of  # no start needs it
+
     turn = turns.get(tx, turn_id) if turn_id else None
-    if turn is None or turn.lane == lane:
+    origin = origin_of(tx, turn) if turn is not None else None
+    if turn is None or origin is None or (turn.lane == lane and origin.platform == LOCAL):
         return {}
-    platform = SessionKey.parse(turn.lane).platform
-    names = [account.name for account in people.accounts(tx, turn.person_id) if account.platform == platform]
-    return {"platform": platform, "name": one_line(next(filter(None, names), ""), 40)}
+    return {"platform": origin.platform, "name": origin.name}
 
 
 def _news(tx: Tx, lane: str, seen: _Followed) -> tuple[_Followed, list[dict[str, Any]]]:

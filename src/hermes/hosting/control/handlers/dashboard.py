@@ -31,8 +31,12 @@ class DashboardVerbs:
     def mapping(self) -> Mapping[str, Handler]:
         return {"dashboard.link": self.link, "dashboard.list": self.listed, "dashboard.revoke": self.revoke}
 
-    async def link(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """Make a code that signs the owner in, once, within five minutes. The answer is the only place it stands."""
+    async def link(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{uid?}``: make a code that signs the owner in, once, within five minutes; with ``uid`` for this user alone.
+
+        The answer is the only place where the code stands.
+        """
+        from hermes.servers.dashboard.peers import bound_to
         from hermes.servers.dashboard.sign_in import base_path_of  # the page that is opened next needs it anyway
 
         config = self._config()
@@ -41,6 +45,8 @@ class DashboardVerbs:
         if not (url := self._url()):
             raise GatewayError("The HTTP port is closed, so the dashboard is closed too. See: hermes status")
         code = secrets.token_urlsafe(24)
+        if isinstance(uid := args.get("uid"), int) and not isinstance(uid, bool) and uid >= 0:
+            code = bound_to(uid, code)
         await self._db.write(sign_ins.add_code, hash_of(code), now=self._clock.now(), seconds=CODE_SECONDS)
         host, port = url.removeprefix("http://").rsplit(":", 1)
         base = base_path_of(config.dashboard.base_path)

@@ -110,7 +110,7 @@ ANSWERS: dict[str, Schema] = {
     ),
     "SessionSteer": shape("object=session.steer event_id session_id"),
     "SessionStop": shape("object=session.stop session_id turn_id:text? set_aside:whole"),
-    "SessionRun": shape("object=run run_id status session_id"),
+    "SessionRun": shape("object=run run_id:text? status session_id"),
     "LogLine": shape("at:number level source text fields:text{}"),
     "LogPage": shape("object=list data:LogLine[] has_more:flag"),
 }
@@ -163,7 +163,8 @@ ROUTES = [
     route("GET /api/models", "Providers, and which model answers", "Models"),
     route("POST /api/models/test", "Ask a model for one word", "ModelTest", (), bodies.ModelTestBody,
           example={"provider": "openai"}),
-    route("GET /api/settings", "Every setting, and where its value comes from", "[Setting]", (), None, (_QUERY,)),
+    route("GET /api/settings", "Every setting, and where its value comes from", "[Setting]", (), None,
+          (_QUERY, _LANGUAGE)),
     route("PATCH /api/settings", "Change settings", "[Setting]", (), bodies.SettingsChangeBody,
           example={"settings": {"agent.busy_mode": "queue"}}),
     route("POST /api/sessions/{id}/steer", "Hand words to the turn that runs", "SessionSteer", (409,),

@@ -20,6 +20,7 @@ from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.manage.bodies import SettingsChangeBody
 from hermes.servers.api.manage.demand import demand, demand_own_hand
 from hermes.servers.api.parse import read_body
+from hermes.servers.api.watch.overview import translated
 from hermes.servers.app import json_response
 from hermes.services.gateway import Gateway
 
@@ -44,14 +45,17 @@ class SettingRoutes:
         self._gateway = parts.gateway
 
     async def listed(self, request: web.Request) -> web.Response:
-        """``?query=``: those whose name, environment name or help holds these words."""
+        """``?query=``: those whose name, environment name or help holds these words. ``?language=zh``: in Chinese."""
         demand(request[CALLER], Action.SEE_DETAILS)
         words = storable(request.query.get("query", "")).casefold()
         loaded = self._gateway.watch.loaded
+        every = [setting_to_dict(loaded, name, key) for name, key in known_keys(loaded).items()]
+        told = zip(every, translated(request, every, ("help",)), strict=True)
         shown = [
-            setting_to_dict(loaded, name, key)
-            for name, key in known_keys(loaded).items()
-            if not words or words in f"{name} {' '.join(key.env)} {key.help}".casefold()
+            one
+            for plain, one in told
+            if not words
+            or words in f"{plain['name']} {' '.join(plain['env'])} {plain['help']} {one['help']}".casefold()
         ]
         return json_response({"object": "list", "data": sorted(shown, key=lambda setting: str(setting["name"]))})
 
@@ -65,9 +69,8 @@ class SettingRoutes:
         loaded = self._gateway.watch.loaded
         keys = known_keys(loaded)
         shown = [setting_to_dict(loaded, name, keys[name]) for name in notes if name in keys]
-        return json_response(
-            {"object": "list", "data": [{**setting, "note": notes[str(setting["name"])]} for setting in shown]}
-        )
+        told = [{**one, "note": notes[str(one["name"])]} for one in shown]
+        return json_response({"object": "list", "data": translated(request, told, ("help",))})
 
 
 async def write_settings(gateway: Gateway, values: dict[str, str | None]) -> dict[str, str]:

@@ -76,9 +76,7 @@ class Listener:
     def sees(self, event: LiveEvent) -> bool:
         if self.caller.sees_all or event.kind == RELOAD:
             return True
-        if event.person_id:
-            return event.person_id == self.person_id
-        return is_own_lane(event.lane, self.caller)
+        return event.person_id == self.person_id or is_own_lane(event.lane, self.caller)
 
     def tell(self, event: LiveEvent) -> None:
         if not self.sees(event):
@@ -244,11 +242,13 @@ class EventHub:
                     self._publish_message("out", row, platform, row.place, "")
             case "turn":
                 data = {"id": row.id, "session_id": row.more, "session_key": row.place, "state": row.state}
-                self._publish("turn", data, lane=row.place)
+                self._publish("turn", data, lane=row.place, person_id=row.person_id)
             case "session":
-                self._publish("session", {"id": row.id, "session_key": row.place}, lane=row.place)
+                data = {"id": row.id, "session_key": row.place}
+                self._publish("session", data, lane=row.place, person_id=row.person_id)
             case "approval":
-                self._publish("approval", {"id": row.id, "state": row.state}, lane=row.place)
+                data = {"id": row.id, "state": row.state}
+                self._publish("approval", data, lane=row.place, person_id=row.person_id)
             case _:
                 self._publish("job", {"id": row.id, "state": row.more}, person_id=row.place)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -22,7 +23,15 @@ from hermes.store import people
 from hermes.store.dashboard import overview
 from hermes.store.db import Tx
 
+if TYPE_CHECKING:
+    from hermes.servers.dashboard.remote import RemoteGateway
+
 log = logging.getLogger(__name__)
+
+REMOTE_SECONDS = 10.0
+"""How long the answer of a gateway elsewhere is shown before it is asked again."""
+WAIT_SECONDS = 0.5
+"""How long an overview waits for such an answer."""
 
 WELL = "All is well."
 STATES = {
@@ -42,6 +51,14 @@ class OverviewRoutes:
     def __init__(self, parts: ApiParts) -> None:
         self._parts = parts
         self._gateway = parts.gateway
+        self._remote: RemoteGateway | None = None
+        self._remote_at = 0.0
+        self._asking: asyncio.Task[None] | None = None
+
+    async def end(self, _app: web.Application) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait({self._asking})
 
     async def show(self, request: web.Request) -> web.Response:
         gateway, caller = self._gateway, request[CALLER]
@@ -60,7 +77,7 @@ class OverviewRoutes:
             "sentence": sentence,
             "is_well": not alerts,
             "state": _state(snapshot, alerts),
-            "remote": None,
+            "remote": await self._look_elsewhere() if sees_details else None,
             "version": __version__,
             "started_at": snapshot.get("started_at"),
             "node": snapshot.get("node", ""),
@@ -85,6 +102,31 @@ class OverviewRoutes:
         if not sees_details:
             shown["model"]["note"] = ""
         return json_response(translated(request, shown, ("sentence", "alerts", "note", "cure")))
+
+    async def _look_elsewhere(self) -> dict[str, str] | None:
+        """Return how the gateway of ``dashboard.health_url`` is; a late answer is shown by the next overview."""
+        config = self._gateway.config.dashboard
+        if not config.health_url:
+            return None
+        from hermes.servers.dashboard.remote import base_of
+
+        base, now = base_of(config.health_url), self._gateway.clock.monotonic()
+        is_fresh = self._remote is not None and self._remote.base == base and now - self._remote_at < REMOTE_SECONDS
+        if not is_fresh and (self._asking is None or self._asking.done()):
+            asking = self._ask_elsewhere(config.health_url, config.health_timeout)
+            self._asking = asyncio.create_task(asking, name="ask a gateway elsewhere")
+        if not is_fresh and self._asking is not None:
+            await asyncio.wait({self._asking}, timeout=WAIT_SECONDS)
+        found = self._remote
+        if found is None or found.base != base:
+            return {"url": base, "state": "asking", "sentence": f"The gateway at {base} has not answered yet."}
+        return {"url": base, "state": found.state, "sentence": found.sentence}
+
+    async def _ask_elsewhere(self, url: str, seconds: float) -> None:
+        from hermes.servers.dashboard.remote import look
+
+        self._remote = await asyncio.to_thread(look, url, seconds)
+        self._remote_at = self._gateway.clock.monotonic()
 
 
 def _counts(tx: Tx, caller: Caller, since: float, now: float) -> overview.OverviewCounts:
@@ -144,12 +186,15 @@ def translated(request: web.Request, shown: Any, names: tuple[str, ...]) -> Any:
     if request.query.get("language") != CHINESE:
         return shown
     from hermes.core.i18n.cli import to_chinese  # hundreds of sentences, for those who read them
+    from hermes.core.i18n.settings_zh import help_in_chinese
 
     def in_chinese(value: Any, name: str = "") -> Any:
         if isinstance(value, dict):
             return {key: in_chinese(each, key) for key, each in value.items()}
         if isinstance(value, list):
             return [in_chinese(each, name) for each in value]
-        return to_chinese(value) if isinstance(value, str) and name in names else value
+        if not isinstance(value, str) or name not in names:
+            return value
+        return help_in_chinese(value) if name == "help" else to_chinese(value)
 
     return in_chinese(shown)
