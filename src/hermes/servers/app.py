@@ -51,10 +51,6 @@ def make_app(
     app.router.add_get("/health", answer_health)
     for add in adders:
         add(app)
-    for route in list(app.router.routes()):
-        # Clients join their base URL with or without a slash. A redirect would lose the body of a POST.
-        if route.resource is not None and route.method != "HEAD" and not route.resource.canonical.endswith("/"):
-            app.router.add_route(route.method, f"{route.resource.canonical}/", route.handler)
     return app
 
 
@@ -65,6 +61,8 @@ def json_response(body: Any, status: int = 200) -> web.Response:
 @web.middleware
 async def _errors_become_answers(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every refusal is JSON in the OpenAI envelope, and no exception ends more than its own request."""
+    if request.match_info.http_exception is not None and (shorter := _without_slash(request)) is not None:
+        return await request.app._handle(shorter)  # routed anew
     try:
         return await handler(request)
     except ApiError as refusal:
@@ -79,6 +77,18 @@ async def _errors_become_answers(request: web.Request, handler: Handler) -> web.
     except Exception:
         log.exception("Request failed", extra={"method": request.method, "path": request.path})
         return _broken().response(request.path)
+
+
+def _without_slash(request: web.Request) -> web.Request | None:
+    """Return the request without the slash at its end. Clients join addresses with and without one.
+
+    A redirect would lose the body of a POST, and a second route for each address would double them for a rare case.
+    """
+    path = request.rel_url.raw_path
+    shorter = path.rstrip("/")
+    if not shorter or shorter == path:
+        return None
+    return request.clone(rel_url=request.rel_url.with_path(shorter, encoded=True, keep_query=True))
 
 
 def _broken() -> ApiError:
