@@ -171,7 +171,7 @@ class SessionRoutes:
             if any(first <= line["seq"] < last for first, last in undone):
                 line["is_taken_back"] = True
         if shown.key.platform != PLATFORM:
-            from hermes.store.sessions.origins import origins_of  # no start needs it
+            from hermes.store.turns.origins import origins_of  # no start needs it
 
             origins = await self._db.read(origins_of, [line.turn_id for line in page])
             for line in data:

@@ -148,7 +148,7 @@ def _to_dict(message: ChatMessage) -> dict[str, Any]:
 
 def _origin(tx: Tx, turn_id: str, lane: str) -> dict[str, str]:
     """Where a turn was begun, and the name of its writer there; nothing for one that was begun in ``lane`` itself."""
-    from hermes.store.sessions.origins import origin_of  # no start needs it
+    from hermes.store.turns.origins import origin_of  # no start needs it
 
     turn = turns.get(tx, turn_id) if turn_id else None
     origin = origin_of(tx, turn) if turn is not None else None
