@@ -285,8 +285,8 @@ class SessionRoutes:
             async with requests.ask(asked, event_id=event_id, role=caller.role) as handle:
                 yield handle
             return
-        [said] = asked.messages
-        shown = writer.mirror_rows(self._gateway, said.text, event_id, pictures=len(said.images))
+        [message] = asked.messages
+        shown = writer.mirror_rows(self._gateway, message.text, event_id, pictures=len(message.images))
         async with requests.ask(asked, event_id=event_id, at_most=writer.role, shown=shown) as handle:
             self._gateway.outbox_writer.due(shown)
             yield handle
@@ -400,11 +400,14 @@ def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Cal
     ending = "" if caller.sees_all else f":p={quote(caller.person)}"
     named = transcripts.with_title(tx, words[:MAX_WORDS], ending, limit=limit)
     snippets = {hit.session_id: hit.snippet for hit in hits}
-    others = (transcripts.get(tx, name) for name in snippets if all(name != one.id for one in named))
-    shown = [one for one in (*named, *others) if one is not None and _sees(tx, caller, one)][:limit]
+    others = (transcripts.get(tx, name) for name in snippets if all(name != session.id for session in named))
+    shown = [session for session in (*named, *others) if session is not None and _sees(tx, caller, session)][:limit]
     return [
-        {**_summarize(tx, one, caller).to_dict(), "snippet": one_line(snippets.get(one.id, ""), LONGEST_SNIPPET)}
-        for one in shown
+        {
+            **_summarize(tx, session, caller).to_dict(),
+            "snippet": one_line(snippets.get(session.id, ""), LONGEST_SNIPPET),
+        }
+        for session in shown
     ]
 
 

@@ -459,8 +459,8 @@ def belongs_to(tx: Tx, session_id: str, person_id: str) -> bool:
 
 def sole_person(tx: Tx, session_id: str) -> str:
     """Return the person who had all turns of a session; '' for a shared talk, and for one without turns."""
-    who = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
-    return who[0] if len(who) == 1 else ""
+    people = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
+    return people[0] if len(people) == 1 else ""
 
 
 def of_person(tx: Tx, person_id: str, *, limit: int) -> list[Session]:

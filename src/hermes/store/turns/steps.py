@@ -95,8 +95,8 @@ def steer(
     """
     lanes.must_hold(tx, held)
     queued = inbox.queued(tx, held.key)
-    meant = [row for row in queued if row.kind == STEER or not (only_marked or row.kind in OWN_TURN)]
-    rows = _of_turns_person(tx, turn, meant)
+    chosen = [row for row in queued if row.kind == STEER or not (only_marked or row.kind in OWN_TURN)]
+    rows = _of_turns_person(tx, turn, chosen)
     prompt = prompts.composed(tx, compose, rows, now)
     if prompt is None:
         return None

@@ -72,20 +72,20 @@ class ChatWriter:
 
     def _head(self) -> str:
         """Name the writer to the model, as it reads everybody in a shared chat."""
-        said = InboundMessage(
+        message = InboundMessage(
             (), self.key, self.caller.sender_id, "", datetime.fromtimestamp(0, UTC), sender_name=self.caller.name
         )
-        return speaker(said, self.role.value)
+        return speaker(message, self.role.value)
 
     def mirror_rows(self, gateway: Gateway, text: str, event_id: str, *, pictures: int = 0) -> list[Outgoing]:
         """Return the rows that show the message in the chat. A terminal follows the conversation by itself."""
         if self.key.platform == LOCAL:
             return []
-        told = gateway.requests.redact(without_head(text) if self.is_among_others else text).strip()
-        told = "\n".join([*([told] if told else []), *([f"🖼 {pictures}"] if pictures else [])])
-        said = self.words.WRITTEN_ELSEWHERE.format(where=self.where, text=told)
+        written = gateway.requests.redact(without_head(text) if self.is_among_others else text).strip()
+        written = "\n".join([*([written] if written else []), *([f"🖼 {pictures}"] if pictures else [])])
+        text_there = self.words.WRITTEN_ELSEWHERE.format(where=self.where, text=written)
         return gateway.outbox_writer.rows(
-            OutboundMessage(self.key.target, said), OutboxKind.REPLY, key=f"{REPLY_TO_COMMAND}{event_id}"
+            OutboundMessage(self.key.target, text_there), OutboxKind.REPLY, key=f"{REPLY_TO_COMMAND}{event_id}"
         )
 
 

@@ -77,12 +77,15 @@ class SessionActionRoutes:
         """Ask something for after the turn that runs."""
         body = decode(await read_body(request), SteerBody)
         (shown, writer), caller = await self._own(request), request[CALLER]
-        said, event_id, requests = ChatMessage(Role.USER, storable(body.text)), new_id("ev"), self._gateway.requests
+        message, event_id, requests = ChatMessage(Role.USER, storable(body.text)), new_id("ev"), self._gateway.requests
         if writer is None:
-            asked = AgentRequest(RequestKind.RUN, shown.key, caller.sender_id, (said,))
+            asked = AgentRequest(RequestKind.RUN, shown.key, caller.sender_id, (message,))
             await requests.submit(asked, event_id=event_id, role=caller.role)
         else:
-            asked, rows = writer.request(said, TurnOptions()), writer.mirror_rows(self._gateway, said.text, event_id)
+            asked, rows = (
+                writer.request(message, TurnOptions()),
+                writer.mirror_rows(self._gateway, message.text, event_id),
+            )
             await requests.submit(asked, event_id=event_id, at_most=writer.role, shown=rows)
             self._gateway.outbox_writer.due(rows)
         return _run(event_id, shown)
@@ -112,14 +115,14 @@ class SessionActionRoutes:
             place = replace(place, person_id=writer.person_id, role=writer.role.value)
             place = replace(place, sender_id=writer.account_id or caller.sender_id)
 
-        def again(row: InboxRow | None, said: str) -> tuple[str, str]:
+        def again(row: InboxRow | None, text: str) -> tuple[str, str]:
             if row is not None:  # of the phone, with its files: the answer is followed as that of any phone message
                 return row.kind, row.body
-            message = ChatMessage(Role.USER, said)
+            message = ChatMessage(Role.USER, text)
             if writer is None:
                 return "request", codec.dump(AgentRequest(RequestKind.RUN, key, caller.sender_id, (message,)))
-            said_there = replace(message, text=without_head(said)) if writer.is_among_others else message
-            return "request", codec.dump(writer.request(said_there, TurnOptions()))
+            bare = replace(message, text=without_head(text)) if writer.is_among_others else message
+            return "request", codec.dump(writer.request(bare, TurnOptions()))
 
         def retry_rows(text: str) -> list[Outgoing]:
             if writer is None:

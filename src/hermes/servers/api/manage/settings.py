@@ -50,12 +50,12 @@ class SettingRoutes:
         words = storable(request.query.get("query", "")).casefold()
         loaded = self._gateway.watch.loaded
         every = [setting_to_dict(loaded, name, key) for name, key in known_keys(loaded).items()]
-        told = zip(every, translated(request, every, ("help",)), strict=True)
+        translations = zip(every, translated(request, every, ("help",)), strict=True)
         shown = [
-            one
-            for plain, one in told
+            setting
+            for plain, setting in translations
             if not words
-            or words in f"{plain['name']} {' '.join(plain['env'])} {plain['help']} {one['help']}".casefold()
+            or words in f"{plain['name']} {' '.join(plain['env'])} {plain['help']} {setting['help']}".casefold()
         ]
         return json_response({"object": "list", "data": sorted(shown, key=lambda setting: str(setting["name"]))})
 
@@ -69,8 +69,8 @@ class SettingRoutes:
         loaded = self._gateway.watch.loaded
         keys = known_keys(loaded)
         shown = [setting_to_dict(loaded, name, keys[name]) for name in notes if name in keys]
-        told = [{**one, "note": notes[str(one["name"])]} for one in shown]
-        return json_response({"object": "list", "data": translated(request, told, ("help",))})
+        translations = [{**setting, "note": notes[str(setting["name"])]} for setting in shown]
+        return json_response({"object": "list", "data": translated(request, translations, ("help",))})
 
 
 async def write_settings(gateway: Gateway, values: dict[str, str | None]) -> dict[str, str]:
