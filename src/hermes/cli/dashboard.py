@@ -122,9 +122,11 @@ def private_page(url: str) -> str:
     import tempfile
     from pathlib import Path
 
-    with tempfile.NamedTemporaryFile("w", suffix=".html", prefix="hermes-", delete=False, encoding="utf-8") as page:
-        page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(url)}">')
-    return Path(page.name).as_uri()
+    descriptor, name = tempfile.mkstemp(suffix=".html", prefix="hermes-")  # 0600
+    os.close(descriptor)
+    page = Path(name)
+    page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(url)}">', encoding="utf-8")
+    return page.as_uri()
 
 
 def tunnel(environ: Mapping[str, str], host: str, port: int) -> str:

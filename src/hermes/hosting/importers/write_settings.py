@@ -52,7 +52,7 @@ def import_settings(
         if name in wanted or not _is_new(entry.key, entry.raw, loaded, report):
             continue
         if not has_addresses and is_address(entry.key, entry.raw):
-            report.leave_address(_part(entry.key), name, _shown(entry.key, entry.raw), _ADDRESS)
+            report.leave_address(_part(entry.key), name, _without_secrets(entry.key, entry.raw), _ADDRESS)
             continue
         wanted[name] = entry.raw if isinstance(entry.raw, str) else ", ".join(entry.raw)
         keys[name] = entry.key
@@ -87,7 +87,7 @@ def _of_nowhere(keys: Mapping[str, Key], report: ImportReport) -> list[str]:
     return [name for name, key in keys.items() if key.path[0] == "providers" and key.path[1] in left]
 
 
-def _shown(key: Key, raw: object) -> str:
+def _without_secrets(key: Key, raw: object) -> str:
     """The value as the report shows it: an address without a password in it, and no secret."""
     if key.kind in _SECRETS or not isinstance(raw, str):
         return ""
@@ -121,7 +121,7 @@ def _import_variables(
         if not _is_new(key, value, loaded, report, name):
             continue
         if not has_addresses and is_address(key, value):
-            report.leave_address(_part(key), name, _shown(key, value), _ADDRESS)
+            report.leave_address(_part(key), name, _without_secrets(key, value), _ADDRESS)
             continue
         try:
             parse(key, value)

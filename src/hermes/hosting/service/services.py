@@ -279,8 +279,8 @@ class LaunchdService:
     def how_it_stands(self) -> str:
         """``not loaded``, or the state that launchd tells: ``running``, ``not running``, ``spawn scheduled``."""
         answer = call(["launchctl", "print", f"{self._domain}/{self.name}"])
-        told = re.search(r"^\s*state = (.+)$", answer.output, re.MULTILINE)
-        return "not loaded" if answer.code else told[1].strip() if told else "loaded"
+        found = re.search(r"^\s*state = (.+)$", answer.output, re.MULTILINE)
+        return "not loaded" if answer.code else found[1].strip() if found else "loaded"
 
 
 Service = SystemdService | LaunchdService

@@ -22,36 +22,31 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hermes.core.dataclasses import dataclass
 from hermes.store.private_files import write_private
+from hermes.store.sqlite.page_map_format import (
+    CHANGES,
+    CLOSED,
+    ENTRY,
+    MAGIC,
+    OPENED,
+    TABLE_INNER,
+    TABLE_LEAF,
+    WHOLE,
+    BatchHead,
+    is_copied,
+    read_head,
+    schema_pages,
+    sealed,
+)
 
 if TYPE_CHECKING:
     from hermes.store.sqlite.page_map_compaction import PageMapCompaction
 
 SUFFIX = ".pages"
-TABLE_LEAF, TABLE_INNER = 0x0D, 0x05
-
 _HEADERS = {TABLE_INNER: 12, TABLE_LEAF: 8, 0x02: 12, 0x0A: 8}  # of pages of tables and indexes
-_MAGIC = b"HermesPG"
-_HEAD = struct.Struct(">8sBII8sIIII")
-"""Magic, kind, page size, pages of the database, salts of the log, frames of it, entries, copies, checksum."""
-_ENTRY = struct.Struct(">IIBH")  # page, checksum, kind of page, cells
-WHOLE, CHANGES, _OPENED, _CLOSED = range(1, 5)
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 _FRAMES_AT_ONCE = 64
 _COMPACTED_BYTES = 1 << 20
 _ALL = 1 << 62
-
-
-class BatchHead(NamedTuple):
-    """The head of a batch of the file, and where its parts stand there."""
-
-    kind: int
-    page_size: int
-    pages: int
-    salts: bytes
-    frames: int
-    entries_at: int = 0
-    copies_at: int = 0
-    end: int = 0
 
 
 class PageSum(NamedTuple):
@@ -81,7 +76,7 @@ class PageMap:
 
     @property
     def size(self) -> int:
-        return len(self.sums) * _ENTRY.size + len(self.copies) * (self.page_size + 4)
+        return len(self.sums) * ENTRY.size + len(self.copies) * (self.page_size + 4)
 
 
 def sum_of(page: bytes | memoryview, number: int) -> PageSum:
@@ -97,15 +92,6 @@ def sum_of(page: bytes | memoryview, number: int) -> PageSum:
         return PageSum(zlib.crc32(page), kind, cells)
     view = memoryview(page)
     return PageSum(zlib.crc32(view[content:], zlib.crc32(view[:top])), kind, cells)
-
-
-def children(page: bytes, number: int) -> list[int]:
-    """The pages an inner page of a table leads to, in the order of their rows."""
-    start = 100 if number == 1 else 0
-    (cells,) = struct.unpack_from(">H", page, start + 3)
-    offsets = struct.unpack_from(f">{cells}H", page, start + 12)
-    found = [struct.unpack_from(">I", page, offset)[0] for offset in offsets]
-    return [*found, struct.unpack_from(">I", page, start + 8)[0]]
 
 
 # Writing
@@ -173,7 +159,7 @@ class PageMapFile:
 
     def open(self) -> None:
         """Note that the database is in use: from now on others may find its log, and copy it into the database."""
-        self._append(_batch(_OPENED, PageMap(0)))
+        self._append(_batch(OPENED, PageMap(0)))
 
     def note_log(self, up_to: int = _ALL) -> None:
         """Take up the frames of the write-ahead log. Raises OSError; then the map is given up, and built anew later."""
@@ -194,7 +180,7 @@ class PageMapFile:
         self._stop_compaction()
         if self.is_kept and not (self._wal.exists() and self._wal.stat().st_size):
             closed_at = self._database.stat().st_mtime_ns.to_bytes(8, "big")
-            self._append(_batch(_CLOSED, PageMap(0, salts=closed_at)))
+            self._append(_batch(CLOSED, PageMap(0, salts=closed_at)))
         self.is_kept = False
 
     def drop(self) -> None:
@@ -246,16 +232,6 @@ class PageMapFile:
             found.copies[number] = page
 
 
-def is_copied(number: int, kind: int, schema: frozenset[int]) -> bool:
-    """Whether a page leads to others, so that it is kept whole."""
-    return number == 1 or number in schema or kind == TABLE_INNER
-
-
-def schema_pages(first: bytes) -> frozenset[int]:
-    """The pages that name the tables: all that page 1 leads to."""
-    return frozenset(children(first, 1)) if first and first[100] == TABLE_INNER else frozenset()
-
-
 def _committed(
     descriptor: int, salts: bytes, size: int, first: int, up_to: int = _ALL
 ) -> tuple[dict[int, int], int, int]:
@@ -284,17 +260,9 @@ def _committed(
 
 
 def _batch(kind: int, found: PageMap) -> bytes:
-    entries = b"".join(_ENTRY.pack(number, *known) for number, known in found.sums.items())
+    entries = b"".join(ENTRY.pack(number, *known) for number, known in found.sums.items())
     copies = b"".join(number.to_bytes(4, "big") + page for number, page in found.copies.items())
     return sealed(BatchHead(kind, found.page_size, found.count, found.salts, found.frames), entries, copies)
-
-
-def sealed(head: BatchHead, entries: bytes, copies: bytes) -> bytes:
-    """A batch with its head and checksum, from entries and copies as they stand in the file."""
-    counts = (len(entries) // _ENTRY.size, len(copies) // (4 + head.page_size))
-    values = (_MAGIC, head.kind, head.page_size, head.pages, head.salts, head.frames, *counts)
-    checksum = zlib.crc32(copies, zlib.crc32(entries, zlib.crc32(_HEAD.pack(*values, 0))))
-    return _HEAD.pack(*values, checksum) + entries + copies
 
 
 # Reading
@@ -311,7 +279,7 @@ def load(path: Path) -> PageMap | None:
     while at < len(data):
         batch = _read_batch(data, at)
         if batch is None:
-            if known is not None and data.find(_MAGIC, at + 1) >= 0:
+            if known is not None and data.find(MAGIC, at + 1) >= 0:
                 known.is_whole = False
             break
         kind, found, at = batch
@@ -322,7 +290,7 @@ def load(path: Path) -> PageMap | None:
             known.sums |= found.sums
             known.copies |= found.copies
         if known is not None:
-            known.was_closed, known.end = kind == _CLOSED, at
+            known.was_closed, known.end = kind == CLOSED, at
             known.closed_at = int.from_bytes(found.salts, "big") if known.was_closed else 0
     if known is not None:
         # Pages that the database has given up, and copies of pages that have become something else.
@@ -336,28 +304,12 @@ def load(path: Path) -> PageMap | None:
     return known
 
 
-def read_head(data: bytes, at: int) -> BatchHead | None:
-    """The batch that begins here; None where it is cut off or damaged."""
-    if len(data) - at < _HEAD.size:
-        return None
-    magic, kind, size, count, salts, frames, entries, copies, checksum = _HEAD.unpack_from(data, at)
-    first = at + _HEAD.size
-    middle = first + entries * _ENTRY.size
-    end = middle + copies * (4 + size)
-    if magic != _MAGIC or end > len(data):
-        return None
-    head = _HEAD.pack(magic, kind, size, count, salts, frames, entries, copies, 0)
-    if zlib.crc32(memoryview(data)[first:end], zlib.crc32(head)) != checksum:
-        return None
-    return BatchHead(kind, size, count, salts, frames, first, middle, end)
-
-
 def _read_batch(data: bytes, at: int) -> tuple[int, PageMap, int] | None:
     head = read_head(data, at)
     if head is None:
         return None
     found = PageMap(head.page_size, head.pages, head.salts, head.frames)
-    for number, *values in _ENTRY.iter_unpack(memoryview(data)[head.entries_at : head.copies_at]):
+    for number, *values in ENTRY.iter_unpack(memoryview(data)[head.entries_at : head.copies_at]):
         found.sums[number] = PageSum(*values)
     for start in range(head.copies_at, head.end, 4 + head.page_size):
         found.copies[int.from_bytes(data[start : start + 4], "big")] = data[start + 4 : start + 4 + head.page_size]

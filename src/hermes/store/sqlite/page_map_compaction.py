@@ -13,8 +13,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from hermes.store.sqlite import page_map
-from hermes.store.sqlite.page_map import BatchHead
+from hermes.store.sqlite.page_map_format import CHANGES, WHOLE, BatchHead, is_copied, read_head, schema_pages, sealed
 
 ENTRIES_AT_ONCE = 1000
 REST_SECONDS = 0.002
@@ -87,11 +86,11 @@ class PageMapCompaction:
             data = file.read(self._end)
         at = 0
         while at < len(data):
-            head = page_map.read_head(data, at)
+            head = read_head(data, at)
             if head is None:
                 raise OSError("the map of the pages was damaged")
             self._rest()
-            if head.kind == page_map.WHOLE:
+            if head.kind == WHOLE:
                 sums.clear()
                 copies.clear()
             entries = _RAW_ENTRY.iter_unpack(memoryview(data)[head.entries_at : head.copies_at])
@@ -100,7 +99,7 @@ class PageMapCompaction:
                 self._rest()
             for start in range(head.copies_at, head.end, 4 + head.page_size):
                 copies[int.from_bytes(data[start : start + 4], "big")] = data[start + 4 : start + 4 + head.page_size]
-            if head.kind in {page_map.WHOLE, page_map.CHANGES}:
+            if head.kind in {WHOLE, CHANGES}:
                 last = head
             at = head.end
         if last is None:
@@ -113,15 +112,15 @@ class PageMapCompaction:
         while some := list(islice(numbers, ENTRIES_AT_ONCE)):
             entries += b"".join([number.to_bytes(4, "big") + sums[number] for number in some])
             self._rest()
-        schema = page_map.schema_pages(copies.get(1, b""))
+        schema = schema_pages(copies.get(1, b""))
         kept = {
             number: page
             for number, page in copies.items()
-            if number <= last.pages and number in sums and page_map.is_copied(number, sums[number][4], schema)
+            if number <= last.pages and number in sums and is_copied(number, sums[number][4], schema)
         }
         copied = b"".join(number.to_bytes(4, "big") + page for number, page in kept.items())
         descriptor = os.open(self._target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(page_map.sealed(last._replace(kind=page_map.WHOLE), bytes(entries), copied))
+            file.write(sealed(last._replace(kind=WHOLE), bytes(entries), copied))
             file.flush()
             os.fsync(descriptor)

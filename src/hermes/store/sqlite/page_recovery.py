@@ -17,6 +17,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.store import home
 from hermes.store.sqlite import page_map, pages, schema_repair, wal
 from hermes.store.sqlite.page_map import PageMap
+from hermes.store.sqlite.page_map_format import TABLE_LEAF
 from hermes.store.sqlite.row_shapes import Value, is_typed, time_column
 
 
@@ -136,7 +137,7 @@ class KnownFile:
         if lost.is_one:
             return 1
         was = self._known.sums.get(lost.page)
-        is_known = was is not None and was.kind == page_map.TABLE_LEAF and lost.page not in self._newer
+        is_known = was is not None and was.kind == TABLE_LEAF and lost.page not in self._newer
         return was.cells if was is not None and is_known else None
 
 

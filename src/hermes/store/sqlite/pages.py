@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hermes.core.dataclasses import dataclass
-from hermes.store.sqlite.page_map import TABLE_INNER, TABLE_LEAF, children
+from hermes.store.sqlite.page_map_format import TABLE_INNER, TABLE_LEAF, children
 
 Value = None | int | float | str | bytes
 
