@@ -15,6 +15,7 @@ from hermes.store.db import Tx
 from hermes.store.retention import pruning
 from hermes.store.sqlite import page_map, wal
 from hermes.store.sqlite.page_map import PageMap, PageMapFile, PageSum
+from hermes.store.sqlite.page_map_format import CHANGES, OPENED, WHOLE
 from hermes.store.sqlite.page_map_compaction import PageMapCompaction
 from tests.unit.store.conftest import Store, count, fill, put
 
@@ -123,14 +124,14 @@ def a_map(chance: random.Random, pages: int) -> PageMap:
 
 def batches(path: Path, chance: random.Random) -> None:
     """A map with many changes: pages that became something else, a database that shrank and grew."""
-    data = page_map._batch(page_map.WHOLE, a_map(chance, 300)) + page_map._batch(page_map._OPENED, PageMap(0))
+    data = page_map._batch(WHOLE, a_map(chance, 300)) + page_map._batch(OPENED, PageMap(0))
     for _ in range(40):
         whole = a_map(chance, chance.randrange(250, 350))
         changed = set(chance.sample(range(1, whole.count + 1), 20)) | {1}
         some = PageMap(512, whole.count, whole.salts, whole.frames)
         some.sums = {number: known for number, known in whole.sums.items() if number in changed}
         some.copies = {number: page for number, page in whole.copies.items() if number in changed}
-        data += page_map._batch(page_map.CHANGES, some)
+        data += page_map._batch(CHANGES, some)
     path.write_bytes(data)
 
 
@@ -142,7 +143,7 @@ def test_a_compacted_map_says_the_same(tmp_path: Path) -> None:
     compaction = PageMapCompaction(path, end)
     later = a_map(chance, 300)  # appended while the thread works
     with path.open("ab") as file:
-        file.write(page_map._batch(page_map.CHANGES, later))
+        file.write(page_map._batch(CHANGES, later))
     whole = page_map.load(path)
     size, whole_size = compaction.adopt()
     after = page_map.load(path)
