@@ -15,8 +15,8 @@ from hermes.store.db import Tx
 from hermes.store.retention import pruning
 from hermes.store.sqlite import page_map, wal
 from hermes.store.sqlite.page_map import PageMap, PageMapFile, PageSum
-from hermes.store.sqlite.page_map_format import CHANGES, OPENED, WHOLE
 from hermes.store.sqlite.page_map_compaction import PageMapCompaction
+from hermes.store.sqlite.page_map_format import CHANGES, OPENED, WHOLE
 from tests.unit.store.conftest import Store, count, fill, put
 
 MB = 1024 * 1024
