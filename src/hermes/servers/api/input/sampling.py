@@ -34,7 +34,10 @@ _FIELDS = (*_HINTS, "stop", "parallel_tool_calls", "logprobs", "top_logprobs", "
 
 def read_sampling(body: Any) -> Sampling | None:
     """Return the fields that a body declares and sets; None when it sets none, as nearly always."""
-    if not any(getattr(body, name, None) is not None for name in _FIELDS):
+    for name in _FIELDS:
+        if getattr(body, name, None) is not None:
+            break
+    else:
         return None
     stop = _read_stop(getattr(body, "stop", None))
     parallel, logprobs = getattr(body, "parallel_tool_calls", None), getattr(body, "logprobs", None)

@@ -305,8 +305,7 @@ def with_headers(body: Json, headers: dict[str, str]) -> web.Response:
 async def send_events(stream: EventStream, events: Iterable[Json], feed: ResponseFeed | None = None) -> None:
     """Events that belong together, in one piece."""
     raw = [b"event: %s\ndata: %s\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in events]
-    if feed is not None:
-        for item in raw:
-            feed.add(item)
     if raw:
+        if feed is not None:
+            feed.add(raw)
         await stream.write(b"".join(raw))

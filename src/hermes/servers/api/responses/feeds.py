@@ -6,7 +6,7 @@ What is no longer here is told anew from the store, with numbers that go on wher
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from hermes.core.bounded import BoundedDict
 
@@ -27,14 +27,16 @@ class ResponseFeed:
         """It became too long, so that it ends before the response does."""
         self._changed = asyncio.Event()
 
-    def add(self, raw: bytes) -> None:
-        if self.is_cut or self.size + len(raw) > MAX_FEED_BYTES:
+    def add(self, events: Sequence[bytes]) -> None:
+        """Add events that belong together."""
+        size = sum(map(len, events))
+        if self.is_cut or self.size + size > MAX_FEED_BYTES:
             self.cut()
             return
-        self.events.append(raw)
-        self.size += len(raw)
+        self.events.extend(events)
+        self.size += size
         self._changed.set()
-        self._on_growth(len(raw))
+        self._on_growth(size)
 
     def cut(self) -> None:
         self.is_cut = True

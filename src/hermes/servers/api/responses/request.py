@@ -97,6 +97,8 @@ class ResponseRequest:
 
     def with_system(self, *texts: str) -> ResponseRequest:
         """System words of a chain stand beside this request's own instructions."""
+        if not any(texts):
+            return self
         whole = "\n\n".join(text for text in (self.options.instructions, *texts) if text)
         return replace(self, options=replace(self.options, instructions=whole))
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from aiohttp import web
@@ -162,11 +162,15 @@ class ResponseRoutes:
         self._attempts = Attempts(parts.gateway.requests, parts.gateway.clock)
         self.answers = ResponseAnswers(parts, finalizer)
 
-    async def create(self, request: web.Request) -> web.StreamResponse:
-        read = await parse.read_body(request, self._limits)
+    @cached_property
+    def _is_template_alone(self) -> Callable[[Json, Any], bool]:
         from hermes.servers.api.direct.tasks import is_template_alone  # with the first request: a start needs it not
 
-        if is_template_alone(read, read.get("input")):
+        return is_template_alone
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        read = await parse.read_body(request, self._limits)
+        if self._is_template_alone(read, read.get("input")):
             from hermes.servers.api.responses.tasks import answer_task
 
             return await answer_task(request, self._gateway, read, self._limits)
@@ -176,7 +180,7 @@ class ResponseRoutes:
         reading = partial(parse_request, own_tools=own_tools(request), tool_items=_tool_items(request))
         asked = await parse.apart(request, reading, body, self._limits)
         stops = stops_when_left(request, stops=asked.streams and not asked.is_stored)  # nobody could read it again
-        asked = replace(asked, stops_when_left=stops)
+        asked = replace(asked, stops_when_left=True) if stops else asked
         name = await attempt_name(request, read)
         with self._attempts.attempt(request, name) as attempt:
             answered = await self._answer_questions(request, asked, attempt)
