@@ -85,8 +85,8 @@ def _without_slash(request: web.Request) -> web.Request | None:
     A redirect would lose the body of a POST, and a second route for each address would double them for a rare case.
     """
     path = request.rel_url.raw_path
-    shorter = path.rstrip("/")
-    if not shorter or shorter == path:
+    shorter = path.removesuffix("/")
+    if not shorter or shorter == path or shorter.endswith("/"):
         return None
     return request.clone(rel_url=request.rel_url.with_path(shorter, encoded=True, keep_query=True))
 
