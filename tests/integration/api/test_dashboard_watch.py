@@ -294,8 +294,8 @@ async def test_the_overview_shows_the_gateway_of_another_machine(start: Start) -
 
 
 async def test_an_overview_does_not_wait_for_a_gateway_that_does_not_answer(start: Start) -> None:
-    async def say_nothing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(SECONDS)
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until the client leaves
         writer.close()
 
     async with asyncio.timeout(SECONDS), await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
