@@ -52,7 +52,7 @@ UNIT = Suite("unit tests", ("tests/unit",), WORKERS)
 SECOND = Suite(
     "unit, contract, integration",
     ("tests/integration", "tests/contract", "tests/unit"),
-    WORKERS,
+    WORKERS + 2,  # without the tests that start many processes the cores would idle
     ("-m", "not one_python"),
 )
 BESIDE = Suite(
