@@ -199,6 +199,19 @@ async def test_a_retry_of_another_key_is_another_request(start: Start, model: Fa
     assert effects(tmp_path) == 1
 
 
+@pytest.mark.parametrize("header", ["X_Hermes_Session_Key", "X_Hermes_Tools"])
+async def test_a_retry_for_another_memory_or_with_other_tools_is_another_request(
+    start: Start, model: FakeModel, tmp_path: Path, header: str
+) -> None:
+    model.script([DEPLOY, Refusal(401, "wrong key")])
+    async with served(start) as api, asyncio.timeout(30):
+        await api.post(CHAT, BODIES[CHAT])
+        other = await api.post(CHAT, BODIES[CHAT], **RETRY, **{header: "none"})
+        assert "Idempotent-Replayed" not in other.headers
+        assert words(other.json) == "echo: deploy"
+    assert effects(tmp_path) == 1
+
+
 @EVERY_DOOR
 @pytest.mark.parametrize("headers", [{}, RETRY, {"Idempotency_Key": "one"}])
 async def test_after_the_gateway_died_the_retry_goes_on_from_the_last_step(

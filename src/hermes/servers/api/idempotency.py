@@ -23,8 +23,9 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import Json
 from hermes.core.ports import Clock
 from hermes.servers.api import parse
-from hermes.servers.api.context import CALLER, SESSION_ID_HEADER, Caller
+from hermes.servers.api.context import CALLER, SESSION_ID_HEADER, SESSION_KEY_HEADER, Caller
 from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.input.tools import TOOLS_HEADER
 from hermes.servers.api.streams.sse import RECORDING
 from hermes.services.requests.requests import CLIENT_GONE, Requests
 from hermes.store.api import idempotency
@@ -50,6 +51,8 @@ STOP_SECONDS = 5.0
 STOP_LOOK_SECONDS = 0.02
 _NOT_KEPT = frozenset({401, 403, 408, 413, 429, 499})
 _KEPT_HEADERS = ("content-type", "location")
+_NAMING_HEADERS = (SESSION_ID_HEADER, SESSION_KEY_HEADER, TOOLS_HEADER)
+"""What tells apart people behind one key, and what the agent may do for them."""
 
 log = logging.getLogger(__name__)
 
@@ -263,12 +266,13 @@ class Attempts:
 
 
 async def attempt_name(request: web.Request, body: Json) -> str:
-    """The same for two requests that a client cannot tell apart: key, address, session and body.
+    """The same for two requests that a client cannot tell apart: key, address, session, memory, tools and body.
 
     The body counts as JSON: clients that keep fields in a hash map send a retry with its fields in another order.
     """
-    head = f"{request[CALLER].sender_id}\n{request.path}\n{request.headers.get(SESSION_ID_HEADER, '')}\n"
-    return await parse.apart(request, _name_of, head.encode(errors="replace"), body, await request.read())
+    given = (request.headers.get(name, "") for name in _NAMING_HEADERS)
+    head = "\n".join((request[CALLER].sender_id, request.path, *given, ""))
+    return await parse.apart(request, _name_of, head.encode(errors="surrogatepass"), body, await request.read())
 
 
 def _name_of(head: bytes, body: Json, raw: bytes) -> str:
