@@ -12,7 +12,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
 from hermes.core.ports import Clock
-from hermes.core.roles import Action, PersonRole, may
+from hermes.core.roles import Action, PersonRole, capped, may
 from hermes.core.text import one_line, storable
 from hermes.store import approvals, grants, outbox, people
 from hermes.store.approvals import Approval
@@ -117,11 +117,13 @@ class Approvals:
         reason: str = "",
         scope: Scope = Scope.ONCE,
         proof: str = "",
+        at_most: str = "",
     ) -> Answered:
         """Answer one. Its lane goes on in the same transaction; the loser of a race is told who won.
 
         A scope beyond this once is kept as a grant, where the thing is of a kind that can be granted. ``proof`` shows
-        that the whole of a long one was read: the code at its end, or the SHA-256 of its effect.
+        that the whole of a long one was read: the code at its end, or the SHA-256 of its effect. ``at_most`` is the
+        role of an API key: linked to a person of a higher role, the key gains no rights.
         """
         answered, targets = await self._db.write(
             self._answer,
@@ -132,6 +134,7 @@ class Approvals:
             reason=storable(reason[:MAX_REASON_CHARS]),
             scope=scope,
             proof=proof,
+            at_most=at_most,
             now=self._clock.now(),
         )
         if answered.answer is AnswerOutcome.NOT_YOURS and answered.was_asked:
@@ -156,6 +159,7 @@ class Approvals:
         reason: str,
         scope: Scope,
         proof: str,
+        at_most: str,
         now: float,
     ) -> tuple[Answered, Sequence[str]]:
         approval = approvals.get(tx, approval_id)
@@ -166,7 +170,7 @@ class Approvals:
             asked_of=approval.asked_of,
             touches_host=bool(approval.touches_host),
             person_id=person.id,
-            role=PersonRole(person.role),
+            role=PersonRole(capped(person.role, at_most)),
         ):
             return Answered(AnswerOutcome.NOT_YOURS, approval, was_asked=person.id == approval.asked_of), ()
         if allow and approval.is_pending and not _has_read(tx, approval, proof):

@@ -10,6 +10,7 @@ import pytest
 from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals, runs
 from hermes.servers.api.context import Caller
+from hermes.store import people
 from hermes.store.api.api_keys import DEFAULT_NAME
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
@@ -62,6 +63,38 @@ async def test_what_waits_is_listed_read_and_answered(api: Api, model: FakeModel
     assert await waiting(api) == []
     told = (await api.get(f"/api/approvals/{approval_id}")).json
     assert (told["status"], told["answered_by"], told["may_answer"]) == ("allowed", "key:desk", False)
+
+
+async def link_to_owner(api: Api, key: Caller) -> None:
+    """Make the account of a key one of the person behind the owner's key."""
+    await api.gateway.requests.meet(key.sender_id, key.role)
+    owner = await api.gateway.db.read(lambda tx: tx.value("SELECT id FROM people WHERE role = 'owner'"))
+    assert await api.gateway.db.write(people.link, "api", key.sender_id, str(owner))
+
+
+async def test_a_key_linked_to_the_owner_answers_with_its_own_role(
+    api: Api, model: FakeModel, families: Families, tmp_path: Path
+) -> None:
+    _, approval_id = await ask(api, model)
+    await link_to_owner(api, BOB)
+    async with another(api, BOB, families) as bob:
+        assert (await bob.get(f"/api/approvals/{approval_id}")).json["may_answer"] is False
+        answer = await bob.post(f"/api/approvals/{approval_id}", {"decision": "approve"})
+        assert (answer.status, answer.error["code"]) == (403, "approval_not_yours")
+    assert await waiting(api) == [approval_id]
+    assert dangers(tmp_path) == []
+
+
+async def test_a_turn_of_a_key_linked_to_the_owner_has_the_role_of_the_key(
+    api: Api, model: FakeModel, families: Families
+) -> None:
+    await ask(api, model)
+    await link_to_owner(api, BOB)
+    async with another(api, BOB, families) as bob:
+        run_id = (await bob.post("/v1/runs", {"input": "hi", "session_id": "bobs"})).json["run_id"]
+        await run_is(bob, run_id, "completed")
+    found = "SELECT role FROM turns WHERE lane LIKE '%bobs%'"
+    assert await api.gateway.db.read(lambda tx: tx.all(found, str)) == ["user"]
 
 
 async def test_a_denial_is_told_to_the_model(api: Api, model: FakeModel, tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
         reason=decision.reason,
         scope=decision.scope,
         proof=decision.effect_sha256,
+        at_most=caller.role.value,
     )
     if answered.answer is not AnswerOutcome.TAKEN:
         raise refusal(answered, decision)

@@ -17,7 +17,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.lane import DOORS
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
-from hermes.core.roles import PersonRole
+from hermes.core.roles import PersonRole, capped
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, SegmentEnded, TextArrived, TurnEnded, TurnEvent, TurnStarted
@@ -227,7 +227,8 @@ class Requests:
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
         ``attempt`` is the fingerprint by which ``attempts_of`` finds the request when it is sent again.
-        ``role`` is the caller's role; without it, an unknown caller is a user. ``at_most`` limits this one turn, if
+        ``role`` is the caller's role; without it, an unknown caller is a user. The turn has no more rights than that,
+        also if the caller's account is linked to a person of a higher role. ``at_most`` limits this one turn, if
         another turn or a command asks on the caller's behalf. ``shown`` are the rows that show the request in the chat
         of its lane; they are stored with it.
         """
@@ -294,7 +295,7 @@ class Requests:
             body=body,
             state=InboxState.QUEUED,
             ready_at=self._clock.now(),
-            role=at_most.value if at_most is not None else "",
+            role=_lower(role, at_most),
             attempt=attempt,
         )
         is_new, begun = await self._db.claim(
@@ -361,6 +362,12 @@ class Requests:
     async def forget_gone_clients(self) -> int:
         """At start: requests whose client waited on a connection that died with the last process."""
         return await self._db.write(_set_aside_gone, now=self._clock.now())
+
+
+def _lower(role: PersonRole | None, at_most: PersonRole | None) -> str:
+    """Return the lower of a caller's role and a limit; '' where neither is given."""
+    limit = at_most.value if at_most is not None else ""
+    return capped(role.value, limit) if role is not None else limit
 
 
 def _encoded(request: AgentRequest, redact: Redactor) -> tuple[str, dict[str, str]]:

@@ -61,7 +61,7 @@ class SessionActionRoutes:
             sent_at=datetime.fromtimestamp(now, UTC),
         )
         rows = [] if writer is None else writer.mirror_rows(self._gateway, message.text, event_id)
-        role = "" if writer is None else writer.role.value
+        role = (caller.role if writer is None else writer.role).value
         found = await self._db.write(_steer, shown.session.key, event_id, message, role, rows, now=now)
         if found == "idle":
             words = "No turn runs in this session. Send the message as usual."
@@ -110,7 +110,9 @@ class SessionActionRoutes:
         await self._gateway.requests.meet(caller.sender_id, caller.role)
         person = await self._db.read(people.find, PLATFORM, caller.sender_id)
         key, asked = shown.key, new_id("ev")
-        place = RetryOrigin(str(key), PLATFORM, key.account, caller.sender_id, person.id if person else "")
+        place = RetryOrigin(
+            str(key), PLATFORM, key.account, caller.sender_id, person.id if person else "", caller.role.value
+        )
         if writer is not None:
             place = replace(place, person_id=writer.person_id, role=writer.role.value)
             place = replace(place, sender_id=writer.account_id or caller.sender_id)
