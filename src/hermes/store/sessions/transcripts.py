@@ -79,23 +79,19 @@ def hear(tx: Tx, session_id: str, role: str) -> str:
 
     For a session from before this record, the people of its turns count.
     """
-    known = str(tx.value("SELECT heard FROM sessions WHERE id = :id", id=session_id) or "")
-    others = (
-        [known]
-        if known
-        else tx.all(
-            """
-            SELECT DISTINCT people.role FROM turns JOIN people ON people.id = turns.person_id
-            WHERE turns.session_id = :id
-            """,
-            str,
-            id=session_id,
-        )
-    )
-    lowest = capped(role, *others)
+    known = heard(tx, session_id)
+    lowest = capped(role, *([known] if known else _roles_of_writers(tx, session_id)))
     if lowest != known:
         tx.run("UPDATE sessions SET heard = :heard WHERE id = :id", heard=lowest, id=session_id)
     return lowest
+
+
+def _roles_of_writers(tx: Tx, session_id: str) -> list[str]:
+    """Return the roles of the people who had turns in a session."""
+    found = """
+        SELECT DISTINCT people.role FROM turns JOIN people ON people.id = turns.person_id WHERE turns.session_id = :id
+    """
+    return tx.all(found, str, id=session_id)
 
 
 def heard(tx: Tx, session_id: str) -> str:
@@ -386,18 +382,20 @@ def with_title(tx: Tx, words: Sequence[str], ending: str, *, limit: int) -> list
 
 
 def fork(tx: Tx, source_id: str, session_id: str, key: str, *, title: str, up_to: int, now: float) -> int:
-    """Copy a transcript up to a line into a new session under a key of its own, and say how many lines that was."""
+    """Copy a transcript up to a line into a new session under a key of its own, and say how many lines that was.
+
+    The copy remembers the lowest role of those who wrote the original: another person may go on with it.
+    """
     tx.run(
         """
         INSERT INTO sessions (id, key, title, created_at, updated_at, heard)
-        VALUES (:id, :key, :title, :now, :now, COALESCE((SELECT heard FROM sessions WHERE id = :source), ''))
-        ON CONFLICT (id) DO NOTHING
+        VALUES (:id, :key, :title, :now, :now, :heard) ON CONFLICT (id) DO NOTHING
         """,
         id=session_id,
         key=key,
         title=title,
         now=now,
-        source=source_id,
+        heard=heard(tx, source_id) or capped(*(_roles_of_writers(tx, source_id) or [""])),
     )
     count = tx.run(
         """

@@ -57,8 +57,9 @@ class BegunTurn:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
     ``role`` is the lowest of three: the sender's when the message was stored, the turn's at its begin, the person's.
-    ``heard`` is the lowest role of all who wrote in a shared conversation; '' elsewhere. ``summary`` stands for the
-    lines before ``history``; ``outgoing`` was stored with its begin and is to be sent.
+    ``heard`` is the lowest role of all who wrote in a shared conversation, also of a key that wrote as its person; ''
+    elsewhere. ``summary`` stands for the lines before ``history``; ``outgoing`` was stored with its begin and is to be
+    sent.
     """
 
     claim: Claim
@@ -181,9 +182,11 @@ def _begin(
     prompts.take(tx, turn_id, queued.rows)
     talk = _join(tx, turn, prompt, is_new=not known, now=now)
     heard = present.heard if present is not None else ""
+    key = SessionKey.parse(held.key)
+    is_anothers = bool(key.person) and key.person != prompt.sender_id  # an admin goes on with the session of a key
     if prompt.overhears:
         heard = transcripts.hear(tx, turn.session_id, PersonRole.GUEST.value)  # anybody may have said that
-    elif prompt.speaker and not SessionKey.parse(held.key).person:
+    elif is_anothers or role != person.role or (prompt.speaker and not key.person):
         heard = transcripts.hear(tx, turn.session_id, role or PersonRole.GUEST.value)
     return BegunTurn(
         held,
