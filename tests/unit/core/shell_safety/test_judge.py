@@ -661,7 +661,7 @@ def test_what_only_looks_odd_is_not_asked_about(command: str) -> None:
 def test_a_long_command_is_judged_in_time(piece: str) -> None:
     began = time.thread_time()
     judge("x=1; y " + piece * (29_000 // len(piece)))
-    assert time.thread_time() - began < 2.0
+    assert time.thread_time() - began < 5.0
 
 
 def test_a_command_of_nothing_but_openings_is_judged_at_once() -> None:
