@@ -51,6 +51,16 @@ def test_the_user_of_a_connection_is_known(family: socket.AddressFamily, listens
     assert not may_redeem(bound_to(os.getuid(), "code"), None)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_a_connection_that_its_user_has_closed_is_not_roots() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        socket.create_connection(listening.getsockname(), 10).close()
+        connection, _ = listening.accept()
+        with connection:
+            assert peer_uid(Transport(connection)) is None
+            assert not may_redeem(bound_to(12345, "code"), Transport(connection))
+
+
 def test_a_page_that_leads_to_a_link_is_private_and_keeps_the_link_whole() -> None:
     address = private_page('http://127.0.0.1:8642/dashboard/#sign-in=a"b<c')
     page = Path(urlsplit(address).path)

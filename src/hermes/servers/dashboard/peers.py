@@ -48,8 +48,9 @@ def peer_uid(transport: Any) -> int | None:
             continue  # no IPv6, or no /proc
         for line in lines:
             fields = line.split()
-            if len(fields) > 7 and (_read(fields[1]), _read(fields[2])) == wanted:
-                return int(fields[7])
+            if len(fields) > 9 and (_read(fields[1]), _read(fields[2])) == wanted:
+                # Closed by its process, it has no inode, and the kernel says 0 for everybody: that is not root.
+                return int(fields[7]) if fields[9] != "0" else None
     return None
 
 
