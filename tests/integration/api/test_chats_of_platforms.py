@@ -211,6 +211,20 @@ async def test_a_session_that_the_chat_has_left_is_not_written_to(
     assert (await browser.ask("GET", f"/api/sessions/{old['id']}")).json["may_write"] is False
 
 
+async def test_stopping_a_session_that_the_chat_has_left_stops_nothing_of_the_next(
+    api: Served, browser: Browser, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    old = await from_phone(api, telegram)
+    telegram.user_says("/new")
+    await telegram.wait_for(lambda: any(text.startswith("Fresh session") for text in telegram.texts()), 10)
+    model.script([calls_tools(("note", {"text": "bang"}))])
+    telegram.user_says("do it")
+    await telegram.wait_for(lambda: any("/approve" in text for text in telegram.texts()), 10)
+    stopped = await browser.ask("POST", f"/api/sessions/{old['id']}/stop")
+    assert (stopped.status, stopped.json["turn_id"], stopped.json["set_aside"]) == (200, None, 0)
+    assert len((await browser.ask("GET", "/api/approvals")).json["data"]) == 1
+
+
 async def test_an_owner_writes_in_a_shared_group_under_their_own_name(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:

@@ -93,6 +93,10 @@ class SessionActionRoutes:
     async def stop(self, request: web.Request) -> web.Response:
         """Stop the turn that runs, and set aside what waits behind it."""
         shown = await find_session(self._gateway, request, Action.TALK)
+        if await self._db.read(transcripts.of_lane, shown.session.key) != shown.session.id:
+            # What runs in the chat is of another session, perhaps with the turns of other people.
+            ended = {"object": "session.stop", "session_id": shown.session.id, "turn_id": None, "set_aside": 0}
+            return json_response(ended)
         seq = await self._db.read(inbox.last_seq, shown.session.key)
         stopped = await self._gateway.lanes.stop(shown.session.key, up_to=seq)
         return json_response(
