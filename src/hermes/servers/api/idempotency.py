@@ -161,7 +161,8 @@ class Attempt:
     """One request on its way. ``event_id`` is the event it was stored as, '' before that.
 
     ``is_broken``: it failed, so the same body soon afterwards is the same request. ``is_delivered``: its client has the
-    whole stream, and may close the connection. ``is_stopping``: its client left, and its turn is being stopped.
+    whole stream and may close the connection, or a retry has the answer. ``is_stopping``: its client left, and its turn
+    is being stopped.
     """
 
     request: web.Request
@@ -214,8 +215,10 @@ class Attempts:
                 del self._open[name]
             if attempt.event_id and (attempt.is_broken or attempt.is_lost):
                 self._broken[name] = _Broken(attempt.event_id, self._clock.now(), attempt.is_broken)
-            elif name in self._broken and attempt.event_id:
-                del self._broken[name]  # it was answered: sent once more, it is a new request
+            elif attempt.event_id:  # it was answered: sent once more, it is a new request
+                self._broken.pop(name, None)
+                for other in others:
+                    other.is_delivered = other.is_delivered or other.event_id == attempt.event_id
 
     async def earlier(self, request: web.Request, name: str) -> str:
         """Return the event of the request that this one repeats, '' for none."""
