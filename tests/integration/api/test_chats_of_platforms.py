@@ -225,6 +225,18 @@ async def test_stopping_a_session_that_the_chat_has_left_stops_nothing_of_the_ne
     assert len((await browser.ask("GET", "/api/approvals")).json["data"]) == 1
 
 
+async def test_no_name_of_a_key_looks_like_the_link_of_the_machine(api: Served, telegram: FakeTelegram) -> None:
+    session = await from_phone(api, telegram)
+    key = (await api.new_key("dashboard", "owner"))["Authorization"].removeprefix("Bearer ")
+    one = new_browser(api)
+    try:
+        assert (await sign_in(api, one, key=key)).status == 200
+        assert (await one.ask("POST", f"/api/sessions/{session['id']}/chat", {"message": "hi"})).status == 200
+    finally:
+        await one.http.close()
+    assert "💻 Dashboard (dashboard): hi" in telegram.texts()
+
+
 async def test_an_owner_writes_in_a_shared_group_under_their_own_name(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from hermes.core.roles import PersonRole, capped
 from hermes.servers.api.context import CALLER, Caller
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.manage.demand import KEY_IN_A_FILE
-from hermes.servers.dashboard.sign_in import NAME_OF_LINK, SIGN_IN
+from hermes.servers.dashboard.sign_in import SIGN_IN
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import people
@@ -110,8 +110,9 @@ async def writer_in(gateway: Gateway, request: web.Request, session: Session) ->
         extras = {"session_id": found.current or None}
         raise ApiError(409, words, code="session_not_current", kind="conflict_error", extras=extras)
     words_here = words_of(pick(gateway.config.language, found.language))
-    place = words_here.FROM_DASHBOARD if SIGN_IN in request else "API"
-    is_named = caller.name != NAME_OF_LINK or SIGN_IN not in request
+    signed_in = request.get(SIGN_IN)
+    place = words_here.FROM_DASHBOARD if signed_in is not None else "API"
+    is_named = signed_in is None or bool(signed_in.key_hash)  # a link has no name, whatever a key is called
     return ChatWriter(
         key,
         session.id,
