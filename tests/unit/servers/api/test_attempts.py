@@ -28,7 +28,7 @@ class Line:
 
 
 def request_on(line: Line) -> web.Request:
-    return make_mocked_request("POST", "/v1/responses", transport=line)  # type: ignore[arg-type]
+    return make_mocked_request("POST", "/v1/responses", transport=line)
 
 
 def attempts() -> Attempts:
