@@ -19,6 +19,7 @@ from hermes.agent.backends import bubblewrap, landlock
 from hermes.agent.kanban import Actor
 from hermes.agent.toolkit.schema import tools_of
 from hermes.app.tools import COMMANDS, TOOLS
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.roles import PersonRole
 from hermes.services.commands.base import collect
 from hermes.services.gateway import Gateway
@@ -265,6 +266,8 @@ class Place:
         before = len(self.telegram.texts(user))
         self.telegram.user_says(command, chat=user)
         await self.telegram.wait_for(lambda: len(self.telegram.texts(user)) > before, SECONDS)
+        if self.telegram.texts(user)[before] == ENGLISH.COMPRESS_AT_IT:  # the model's next words are not the turn's
+            await self.telegram.wait_for(lambda: len(self.telegram.texts(user)) > before + 1, SECONDS)
 
     def _done(self, user: int) -> int:
         return sum(text.startswith("Done.") for text in self.telegram.texts(user))
