@@ -12,7 +12,7 @@ import pytest
 
 from hermes.agent.models.embedded.download import Fetcher, FetchError, StillFetchingError
 from hermes.agent.models.embedded.model import EmbeddedModel
-from hermes.cli.model import tried
+from hermes.cli.agent.model import tried
 from hermes.config import EMBEDDED, load
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply, ModelRequest, TextDelta

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli import pairing as command
+from hermes.cli.people import pairing as command
 from hermes.cli.wizard import start as wizard
 from hermes.cli.wizard.page import PlatformPage
 from hermes.core import pairing as rules

@@ -40,8 +40,34 @@ COMMANDS: dict[str, str] = {
 }
 
 
-MODULES = {"import": "import_home"}
-"""Commands whose module cannot have their name."""
+MODULES = {
+    "setup": "wizard.setup",
+    "trace": "watch.trace",
+    "status": "watch.status",
+    "logs": "watch.logs",
+    "cron": "entries.cron",
+    "webhook": "entries.webhook",
+    "kanban": "entries.kanban",
+    "backup": "home.backup",
+    "store": "home.store",
+    "import": "home.import_home",
+    "profile": "home.profile",
+    "weixin": "platforms.weixin",
+    "whatsapp": "platforms.whatsapp",
+    "slack": "platforms.slack",
+    "pairing": "people.pairing",
+    "people": "people.people",
+    "api-key": "people.api_key",
+    "skills": "agent.skills",
+    "tools": "agent.tools",
+    "model": "agent.model",
+    "doctor": "checks.doctor",
+    "security": "checks.security",
+    "update": "update.update",
+    "rollback": "update.rollback",
+    "version": "update.version",
+}
+"""Commands whose module stands in a folder of ``cli``; the others have the name of their module."""
 
 # The verb that runs when none is typed.
 BARE = {

@@ -233,7 +233,7 @@ def _is_usable(home: Path) -> bool:
     shown = banner.short_home(str(home), os.path.expanduser("~"))
     err(tr(banner.foreign_home(shown, state.description, command_name())))
     if sys.stdin.isatty() and sys.stderr.isatty():
-        from hermes.cli.import_home import offer
+        from hermes.cli.home.import_home import offer
 
         offer(home, state.description)
     return False

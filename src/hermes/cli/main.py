@@ -1,12 +1,13 @@
 """Dispatch a command line, importing only the command that it names.
 
-Every command is a module ``hermes.cli.<name>`` (- becomes _) with
+Every command is a module of ``hermes.cli`` with
 
     EXAMPLES: str                                        shown under --help
     def add_arguments(parser: argparse.ArgumentParser)   declares what can be typed
     def run(args: argparse.Namespace) -> int             does it and gives the exit code
 
-and one line in ``COMMANDS``. Standard library only, and of that as little as possible: see docs/adr/0003.
+and one line in ``COMMANDS``, and in ``MODULES`` if the module stands in a folder.
+Standard library only, and of that as little as possible: see docs/adr/0003.
 """
 
 from __future__ import annotations
@@ -273,7 +274,7 @@ def _one_shot(typed: list[str]) -> int:
 
 
 def load(name: str) -> Command:
-    command: Command = import_module(f"hermes.cli.{MODULES.get(name, name).replace('-', '_')}")
+    command: Command = import_module(f"hermes.cli.{MODULES.get(name, name)}")
     return command
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.backup import _describe_interrupted
+from hermes.cli.home.backup import _describe_interrupted
 from hermes.cli.support.screen import telling_interruption
 
 

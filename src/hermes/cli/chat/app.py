@@ -103,7 +103,7 @@ class TerminalApp:
     def _known_commands(self) -> Sequence[CompletionHint]:
         """Called in a thread of its own: what a gateway at work has imported long ago is imported here now."""
         from hermes.app.tools import COMMANDS
-        from hermes.cli.skills import open_library
+        from hermes.cli.agent.skills import open_library
         from hermes.services.commands.base import collect
 
         home = self._client.home

@@ -139,7 +139,7 @@ def ask_models(home: Path, loaded: Loaded) -> list[dict[str, Any]]:
     """Make one small call to the model in use and to each fallback."""
     import asyncio
 
-    from hermes.cli.model import tried
+    from hermes.cli.agent.model import tried
 
     model = loaded.config.model
     routes = [f"{model.provider}/{model.default}", *model.fallbacks]

@@ -270,7 +270,7 @@ class _AnotherOneError(ConfigError):
 def _tried(
     home: Path, loaded: Loaded, wanted: ModelChoice, ask: Questions | None = None, *, is_checked: bool = True
 ) -> ModelChoice:
-    from hermes.cli import model
+    from hermes.cli.agent import model
 
     model.refuse_what_stands_in_the_way(loaded, wanted.provider)
     if not is_checked or wanted.provider == EMBEDDED:

@@ -98,7 +98,7 @@ def ask_model(home: Path) -> TestReport:
     """Ask the model in use for one small answer: a platform that works is of no use without."""
     import asyncio
 
-    from hermes.cli.model import tried
+    from hermes.cli.agent.model import tried
 
     loaded = load_config(home)
     model, report = loaded.config.model, TestReport(MODEL)

@@ -12,6 +12,7 @@ import pytest
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.cli.checks.checks import examine
 from hermes.cli.checks.config import approvals_check, config_check
+from hermes.cli.checks.doctor import screen
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.home import home_check
 from hermes.cli.checks.model import describe_key_source, describe_keys, model_check
@@ -20,10 +21,9 @@ from hermes.cli.checks.people import people_check
 from hermes.cli.checks.ports import api_check, ports_check
 from hermes.cli.checks.service import service_check
 from hermes.cli.checks.stores import Store, look_at_files, stores_check
-from hermes.cli.doctor import screen
-from hermes.cli.status import unreported_problems
 from hermes.cli.support.client import load_config
 from hermes.cli.support.connectivity import Reached, list_of
+from hermes.cli.watch.status import unreported_problems
 from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts
 from hermes.store.home import make_home
@@ -246,7 +246,7 @@ def test_a_platform_in_trouble_is_told_with_its_cure() -> None:
 
 
 def test_approvals_that_are_off_are_told_by_doctor_and_status(home: Path) -> None:
-    from hermes.cli import status
+    from hermes.cli.watch import status
 
     assert approvals_check(load_config(home).config, "hermes") == []
     assert "approvals  off" not in "".join(status.screen(status.look(home, can_ask=False), has_model=True))

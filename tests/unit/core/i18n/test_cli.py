@@ -18,15 +18,15 @@ from hermes.core.i18n.cli_zh import help as help_texts
 
 SOURCE = Path(hermes.__file__).parent
 SPOKEN = (
-    "cli/status.py",
-    "cli/backup.py",
-    "cli/update.py",
-    "cli/rollback.py",
+    "cli/watch/status.py",
+    "cli/home/backup.py",
+    "cli/update/update.py",
+    "cli/update/rollback.py",
     "cli/support/updates.py",
-    "cli/doctor.py",
+    "cli/checks/doctor.py",
     "cli/gateway.py",
-    "cli/setup.py",
-    "cli/security.py",
+    "cli/wizard/setup.py",
+    "cli/checks/security.py",
     "cli/checks/access.py",
     "cli/checks/audit.py",
     "cli/checks/cluster.py",

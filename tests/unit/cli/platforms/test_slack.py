@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from hermes.cli.main import main
-from hermes.cli.slack import NAME_LIMIT
+from hermes.cli.platforms.slack import NAME_LIMIT
 
 
 def printed(capsys: pytest.CaptureFixture[str], *more: str) -> str:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.rollback:
-        from hermes.cli import rollback
+        from hermes.cli.update import rollback
 
         return rollback.run(args)
     if not args.check:

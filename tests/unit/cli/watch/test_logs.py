@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli import logs
 from hermes.cli.main import BROKEN_PIPE
+from hermes.cli.watch import logs
 from hermes.hosting import log_format
 from hermes.hosting.log_reader import LogFilter, LogTail, entries, newest
 
-SOURCES = Path(__file__).resolve().parents[3] / "src"
+SOURCES = Path(__file__).resolve().parents[4] / "src"
 
 LINES = """\
 Gateway started in 0.7 s.

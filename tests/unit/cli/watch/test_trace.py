@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermes.cli.trace import latest, timeline
+from hermes.cli.watch.trace import latest, timeline
 
 
 def life(**parts: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Commands about the agent's parts: models, tools, skills."""

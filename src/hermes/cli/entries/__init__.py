@@ -1,0 +1,1 @@
+"""Commands for work that nobody writes for: jobs, webhooks, the board."""

@@ -1,0 +1,1 @@
+"""Commands over a whole home: back up, copy the store, import, profiles."""

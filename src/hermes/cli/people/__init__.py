@@ -1,0 +1,1 @@
+"""Commands about who may talk to the agent: people, pairing requests, API keys."""

@@ -1,0 +1,1 @@
+"""Commands of one platform: sign in, link, print a manifest."""

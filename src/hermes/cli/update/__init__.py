@@ -1,0 +1,1 @@
+"""Commands about versions: update, roll back, show."""
