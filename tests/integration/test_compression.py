@@ -198,7 +198,7 @@ async def test_compress_by_hand_says_how_long_and_a_preview_changes_nothing(
 async def test_a_slow_summary_is_told_of_later_and_holds_nobody_up(
     start: Start, telegram: FakeTelegram, model: FakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes.services.commands.compress.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("hermes.services.commands.sessions.compress.PATIENCE_SECONDS", 0.05)
     writes_minutes(model, is_held=True)
     async with start():
         await talk(telegram, f"one {LONG}", "two", "three")

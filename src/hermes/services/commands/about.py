@@ -12,7 +12,7 @@ from hermes.core.keys import SessionKey
 from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, SlashCommand, command
-from hermes.services.commands.busy import meaning
+from hermes.services.commands.settings.busy import meaning
 from hermes.services.models import is_there, route_of
 from hermes.store import chat_settings, inbox
 from hermes.store.chat_settings import ChatSettings

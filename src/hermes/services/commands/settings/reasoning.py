@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.commands.model import may_choose
+from hermes.services.commands.settings.model import may_choose
 from hermes.store import chat_settings
 
 LEVELS = ("low", "medium", "high", "off")

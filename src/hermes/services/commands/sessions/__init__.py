@@ -1,0 +1,1 @@
+"""Slash commands over a session: start, stop, list, retry, undo, compress."""
