@@ -23,10 +23,11 @@ from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
-from hermes.hosting import banner, logs, loop_lag, paths, startup_report
+from hermes.hosting import banner, loop_lag, paths, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer, Handler
+from hermes.hosting.logs import logs
 from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.terminal import out
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot

@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from hermes.core.durations import use_zone
-from hermes.hosting import heartbeat, locks, log_format, paths, processes, tool_processes
+from hermes.hosting import heartbeat, locks, paths, processes, tool_processes
+from hermes.hosting.logs import format as log_format
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
 from hermes.hosting.terminal import err_unbuffered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hermes.hosting.sd_notify import ServiceNotifier
+    from hermes.hosting.service.sd_notify import ServiceNotifier
 
 WAIT_FOR_LOCK_SECONDS = 10.0  # for one that is stopping: it drains for 8 s at most
 NOTICE_SECONDS = 0.3  # in which one that was just signalled writes down that it is stopping
@@ -458,7 +459,7 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     os.environ["HERMES_HOME"] = settings.home
     notifier = None
     if "NOTIFY_SOCKET" in os.environ:
-        from hermes.hosting.sd_notify import ServiceNotifier  # brings `socket`, which nobody else needs here
+        from hermes.hosting.service.sd_notify import ServiceNotifier  # brings `socket`, which nobody else needs here
 
         notifier = ServiceNotifier(os.environ)
     signals = Signals()

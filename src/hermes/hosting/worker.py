@@ -25,9 +25,9 @@ from hermes.hosting.build import Build, installed
 from hermes.hosting.heartbeat import RESTARTING, STOPPING
 from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.launch import describe_missing_package
-from hermes.hosting.logs import Logs
+from hermes.hosting.logs.logs import Logs
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED
-from hermes.hosting.service_manager import who_keeps_us_up
+from hermes.hosting.service.service_manager import who_keeps_us_up
 from hermes.hosting.tool_processes import ToolProcesses
 
 PROCESS_NAME = "hermes"

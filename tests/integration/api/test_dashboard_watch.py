@@ -13,7 +13,8 @@ import orjson
 import pytest
 
 from hermes.core.roles import PersonRole
-from hermes.hosting import log_format, paths
+from hermes.hosting import paths
+from hermes.hosting.logs import format as log_format
 from hermes.servers.api.context import ApiParts, Caller
 from hermes.servers.api.watch import events as events_of_dashboard
 from hermes.servers.api.watch.events import MAX_REMEMBERED, MAX_WAITING, EventHub, Listener

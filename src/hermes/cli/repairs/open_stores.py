@@ -11,7 +11,7 @@ def open_each(home: Path, files: Mapping[str, str]) -> list[str]:
     import asyncio
 
     from hermes.core.secret import Redactor
-    from hermes.hosting.logs import Logs
+    from hermes.hosting.logs.logs import Logs
     from hermes.store.db import Trouble
     from hermes.store.open import open_database
 

@@ -436,7 +436,7 @@ async def alone_gateway(home: Path, owner_name: str = "hermes command") -> Async
     from hermes.app.lifespan import GatewayOptions, open_gateway
     from hermes.core.secret import Redactor
     from hermes.hosting.control.handlers.gateway import verbs_of
-    from hermes.hosting.logs import Logs
+    from hermes.hosting.logs.logs import Logs
     from hermes.store.db import StoreLimits
     from hermes.store.home import make_home
 
@@ -465,7 +465,7 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     from hermes.hosting.control.handlers.access import StandingVerbs
     from hermes.hosting.control.handlers.cluster import ClusterVerbs
     from hermes.hosting.control.handlers.store import StoreVerbs
-    from hermes.hosting.logs import CleanFormatter, Logs
+    from hermes.hosting.logs.logs import CleanFormatter, Logs
     from hermes.services.clock import SystemClock
     from hermes.store.db import StoreLimits
     from hermes.store.open import open_database

@@ -11,7 +11,7 @@ from hermes.cli.support.client import home_folder
 from hermes.cli.support.screen import complain
 from hermes.core.durations import parse_duration
 from hermes.hosting import paths
-from hermes.hosting.log_reader import LEVELS, LogEntry, LogFilter, LogTail, newest
+from hermes.hosting.logs.reader import LEVELS, LogEntry, LogFilter, LogTail, newest
 from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:

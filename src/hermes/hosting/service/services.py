@@ -19,8 +19,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.hosting import paths, profiles
 from hermes.hosting.service import unit_files
+from hermes.hosting.service.service_manager import LAUNCHD_LABEL
 from hermes.hosting.service.unit_files import ServicePlan, ServiceScope, UnitOrigin
-from hermes.hosting.service_manager import LAUNCHD_LABEL
 
 CALL_SECONDS = 30.0
 SYSTEM_UNITS = "/etc/systemd/system"

@@ -13,8 +13,8 @@ import pytest
 
 from hermes.cli.main import main
 from hermes.cli.service import plan as planning
-from hermes.hosting import lifecycle, service_manager
-from hermes.hosting.service import services
+from hermes.hosting import lifecycle
+from hermes.hosting.service import service_manager, services
 from hermes.hosting.service.services import LaunchdService
 from hermes.hosting.service.unit_files import UnitOrigin
 

@@ -13,8 +13,8 @@ import pytest
 
 from hermes.cli.main import BROKEN_PIPE
 from hermes.cli.watch import logs
-from hermes.hosting import log_format
-from hermes.hosting.log_reader import LogFilter, LogTail, entries, newest
+from hermes.hosting.logs import format as log_format
+from hermes.hosting.logs.reader import LogFilter, LogTail, entries, newest
 
 SOURCES = Path(__file__).resolve().parents[4] / "src"
 

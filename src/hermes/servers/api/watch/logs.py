@@ -11,7 +11,7 @@ from aiohttp import web
 from hermes.core.roles import Action
 from hermes.core.text import storable
 from hermes.hosting import paths
-from hermes.hosting.log_reader import LEVELS, LogEntry, LogFilter, LogTail, newest
+from hermes.hosting.logs.reader import LEVELS, LogEntry, LogFilter, LogTail, newest
 from hermes.servers.api.context import CALLER, STILL, ApiParts
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.manage.demand import demand

@@ -17,8 +17,8 @@ import pytest
 
 from hermes.core.durations import format_time, use_zone
 from hermes.core.secret import Redactor, Secret
-from hermes.hosting import log_format
-from hermes.hosting.logs import CleanFormatter, LineFormatter, Logs, set_format
+from hermes.hosting.logs import format as log_format
+from hermes.hosting.logs.logs import CleanFormatter, LineFormatter, Logs, set_format
 
 log = logging.getLogger("hermes.test")
 

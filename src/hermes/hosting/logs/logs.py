@@ -16,7 +16,8 @@ from typing import Self, TextIO
 
 from hermes.core.printable import printable
 from hermes.core.secret import Redactor
-from hermes.hosting import log_format, paths, terminal
+from hermes.hosting import paths, terminal
+from hermes.hosting.logs import format as log_format
 
 MAX_WAITING = 10_000
 FILE_BYTES = 10_000_000

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import sd_notify
-from hermes.hosting.sd_notify import ServiceNotifier
+from hermes.hosting.service import sd_notify
+from hermes.hosting.service.sd_notify import ServiceNotifier
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import service_manager
-from hermes.hosting.service_manager import find_service_manager
+from hermes.hosting.service import service_manager
+from hermes.hosting.service.service_manager import find_service_manager
 
 
 @pytest.mark.parametrize(
