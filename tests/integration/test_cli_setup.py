@@ -25,9 +25,9 @@ from hermes.cli.wizard import platform, terminal
 from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from hermes.config.schema import OwnerTerminal
-from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.errors import ConfigError, CredentialsError
 from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
+from hermes.core.people.access import DmPolicy, GroupPolicy
 from tests.e2e.terminal import patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import Button
+from hermes.core.people import pairing as rules
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.services.gateway import Gateway

@@ -13,9 +13,9 @@ import pytest
 from hermes.cli.people import pairing as command
 from hermes.cli.wizard import start as wizard
 from hermes.cli.wizard.page import PlatformPage
-from hermes.core import pairing as rules
-from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
+from hermes.core.people import pairing as rules
+from hermes.core.people.access import DmPolicy
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.handlers.people import PairingVerbs
 from hermes.hosting.control.server import ControlServer

@@ -29,12 +29,12 @@ from hermes.config.schema import (
 from hermes.config.setting import Path as KeyPath
 from hermes.config.setting import Section, declared_by
 from hermes.config.values import Key, looks_unfilled, parse
-from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
-from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import LOCAL, MAIN
 from hermes.core.lane import DOORS
 from hermes.core.manifest import Manifest
+from hermes.core.people.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.secret import Secret
+from hermes.core.targets.patterns import ChatPattern
 
 if TYPE_CHECKING:
     from hermes.config.resolved import Resolved

@@ -12,16 +12,16 @@ from hermes.config.automation import BackupConfig, CronConfig, DashboardConfig, 
 from hermes.config.secrets import secrets_within
 from hermes.config.setting import by_name, nothing, proxy_address, section, sections, setting, web_address
 from hermes.config.values import Kind
-from hermes.core.access import AccessPolicy, DmPolicy, GroupPolicy, only_listed
-from hermes.core.chat_pattern import ChatPattern
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.keys import MAIN, ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.lane import BusyMode as BusyMode
+from hermes.core.people.access import AccessPolicy, DmPolicy, GroupPolicy, only_listed
 from hermes.core.secret import Secret
 from hermes.core.session_reset import ResetMode as ResetMode
 from hermes.core.session_reset import ResetPolicy as ResetPolicy
+from hermes.core.targets.patterns import ChatPattern
 
 BUSY_MODES = tuple(BusyMode)
 API_MODES = ("chat_completions", "responses", "anthropic_messages")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes.config import EMBEDDED
-from hermes.core.access import DmPolicy
 from hermes.core.durations import count
 from hermes.core.errors import PlatformError, StoreIsDownError
 from hermes.core.keys import LOCAL, AccountKey, Target
+from hermes.core.people.access import DmPolicy
 from hermes.core.ports import Describes
 from hermes.hosting import banner
 from hermes.services.adapters.account import Link

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable
 
 from hermes.config import Config
-from hermes.core.access import OWNER_NO, OWNER_YES
 from hermes.core.approval import read_button
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage, Press
-from hermes.core.pairing import read_button as read_pairing_button
+from hermes.core.people.access import OWNER_NO, OWNER_YES
+from hermes.core.people.pairing import read_button as read_pairing_button
 from hermes.core.ports import Adapter, AnswersPresses
 from hermes.core.roles import Action, PersonRole, may
 from hermes.services.approvals import AnswerOutcome, Approvals

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from hermes.core import pairing as rules
+from hermes.core.people import pairing as rules
 from hermes.core.roles import PersonRole
 from hermes.servers.api import models
 from hermes.servers.api.context import Caller

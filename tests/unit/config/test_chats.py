@@ -9,8 +9,8 @@ import pytest
 from hermes.agent.toolkit.toolsets import access_of
 from hermes.config import Config, load
 from hermes.config.schema import BusyMode, ResetMode
-from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.targets.patterns import ChatPattern
 from hermes.services.adapters.registry import find_platforms
 from hermes.services.models import route_of
 from tests.unit.config.samples import Home

@@ -10,8 +10,8 @@ import pytest
 
 from hermes.config import BusyMode, ToolProgressMode
 from hermes.config.values import is_placeholder
-from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.keys import ChatKind
+from hermes.core.people.access import DmPolicy, GroupPolicy
 from hermes.core.session_reset import ResetMode, ResetPolicy
 from tests.unit.config.samples import TOKEN, Home, revealed
 

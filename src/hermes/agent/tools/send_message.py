@@ -9,7 +9,7 @@ from hermes.core.errors import ToolError
 from hermes.core.keys import Target
 from hermes.core.media import WantedFile, pieces
 from hermes.core.roles import PersonRole, at_least
-from hermes.core.target_names import LOCAL, recipients
+from hermes.core.targets.names import LOCAL, recipients
 from hermes.core.text import visible
 from hermes.store.db import Tx
 

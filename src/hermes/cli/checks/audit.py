@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.home import exposed_paths
 from hermes.cli.support.client import outside_platforms
-from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.durations import count
+from hermes.core.people.access import DmPolicy, GroupPolicy
 from hermes.store.home_faults import typed
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.stores import Store
 from hermes.cli.support.client import outside_platforms
-from hermes.core.access import DmPolicy
 from hermes.core.durations import count, format_duration
+from hermes.core.people.access import DmPolicy
 
 if TYPE_CHECKING:
     from hermes.config import Config

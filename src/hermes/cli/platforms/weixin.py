@@ -43,7 +43,7 @@ def _login(account: str, done: list[str], *, is_started: bool) -> int:
     from hermes.cli.wizard.platform import write
     from hermes.cli.wizard.qr_login import sign_in
     from hermes.cli.wizard.start import follow
-    from hermes.core.access import DmPolicy
+    from hermes.core.people.access import DmPolicy
     from hermes.services.adapters.registry import find_platforms
     from hermes.services.adapters.sign_in import changes_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest
+from hermes.core.people.access import DmPolicy
 from hermes.hosting.translation import tr
 
 WIDTH = 78

@@ -15,11 +15,11 @@ from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
 from hermes.cli.support.screen import complain, say
 from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
-from hermes.core.access import EVERYBODY, DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
+from hermes.core.people.access import EVERYBODY, DmPolicy, GroupPolicy
 from hermes.core.secret import Secret
 from hermes.hosting.terminal import err
 from hermes.hosting.translation import tr

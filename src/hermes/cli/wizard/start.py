@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import say
-from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
-from hermes.core.pairing import is_same
+from hermes.core.people.access import DmPolicy
+from hermes.core.people.pairing import is_same
 from hermes.hosting.control import client as control
 
 if TYPE_CHECKING:

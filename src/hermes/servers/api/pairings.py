@@ -11,7 +11,7 @@ import math
 from aiohttp import web
 
 from hermes.core.messages import Json
-from hermes.core.pairing import LIVE_SECONDS
+from hermes.core.people.pairing import LIVE_SECONDS
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.servers.api import parse

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from datetime import tzinfo
 
 from hermes.config import Config
-from hermes.core.access import Allowed, judge
 from hermes.core.dataclasses import dataclass
 from hermes.core.entries.job_slots import CatchUp, QuietHours, SlotDecision, SlotState, decide
 from hermes.core.entries.schedule import ScheduleKind, next_after
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, Role
+from hermes.core.people.access import Allowed, judge
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.roles import PersonRole, capped
-from hermes.core.target_names import LOCAL as LOCAL_CHAT
-from hermes.core.target_names import recipients
+from hermes.core.targets.names import LOCAL as LOCAL_CHAT
+from hermes.core.targets.names import recipients
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
 from hermes.store import codec, inbox, pairings, people

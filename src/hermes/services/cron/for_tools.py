@@ -12,8 +12,8 @@ from hermes.agent.skills.render import view
 from hermes.agent.toolkit.context import ToolContext
 from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.roles import PersonRole, at_least
-from hermes.core.target_names import LOCAL as LOCAL_CHAT
-from hermes.core.target_names import recipients
+from hermes.core.targets.names import LOCAL as LOCAL_CHAT
+from hermes.core.targets.names import recipients
 from hermes.services.cron.jobs import Jobs, Maker
 from hermes.services.outbound.alerts import home_channels, home_targets
 from hermes.store.entries.jobs import JobRow

@@ -20,8 +20,8 @@ from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.keys import LOCAL, AccountKey, SessionKey, Target
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, PersonRole, at_least, may
-from hermes.core.target_names import LOCAL as LOCAL_CHAT
-from hermes.core.target_names import recipients
+from hermes.core.targets.names import LOCAL as LOCAL_CHAT
+from hermes.core.targets.names import recipients
 from hermes.core.text import one_line, storable
 from hermes.services.cron import scripts
 from hermes.services.cron.firing import deliver_to, fire, lane_of, zone_of_job

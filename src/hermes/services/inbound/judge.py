@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.config import Config
-from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Verdict, judge
 from hermes.core.bounded import Quota
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Press, Unreadable
+from hermes.core.people.access import Allowed, RefusalReason, Refused, Unaddressed, Verdict, judge
 from hermes.core.ports import Clock
 from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from hermes.config import Config
-from hermes.core.access import RefusalReason
 from hermes.core.approval import read_button
 from hermes.core.bounded import Quota, Throttle
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import ChatKind
 from hermes.core.lane import BusyMode
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
+from hermes.core.people.access import RefusalReason
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
 from hermes.services.approvals import MAX_ID_CHARS, log_refused

@@ -7,10 +7,10 @@ from enum import StrEnum
 from functools import partial
 
 from hermes.config import AccountConfig, Config
-from hermes.core.access import Allowed, DmPolicy, RefusalReason, Refused, judge
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import LOCAL, AccountKey, ChatKind
-from hermes.core.pairing import LIVE_SECONDS
+from hermes.core.people.access import Allowed, DmPolicy, RefusalReason, Refused, judge
+from hermes.core.people.pairing import LIVE_SECONDS
 from hermes.store import inbox, pairings, people
 from hermes.store.db import Tx
 from hermes.store.pairings import Pairing, PairingState

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 
 from hermes.config import Config
-from hermes.core.access import OWNER_NO, OWNER_YES
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
@@ -19,6 +18,7 @@ from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Button, OutboundMessage
+from hermes.core.people.access import OWNER_NO, OWNER_YES
 from hermes.core.ports import Clock
 from hermes.core.roles import OwnerBy, PersonRole
 from hermes.services.events import EventBus, TurnEnded

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from hermes.core import pairing as rules
 from hermes.core.bounded import Quota
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
@@ -18,6 +17,7 @@ from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import guess, pick
 from hermes.core.keys import LOCAL, MAIN, Target
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
+from hermes.core.people import pairing as rules
 from hermes.core.ports import Clock
 from hermes.core.roles import PersonRole
 from hermes.core.text import one_line

@@ -19,7 +19,7 @@ from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor, Secret
-from hermes.core.target_names import recipients
+from hermes.core.targets.names import recipients
 from hermes.core.text import one_line, storable
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.turns.lanes import Lanes

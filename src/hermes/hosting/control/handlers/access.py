@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes.config import Config
-from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
+from hermes.core.people import pairing as rules
 from hermes.core.ports import Clock
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.people.access_report import AccessReport, access_reports

@@ -18,7 +18,7 @@ from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.keys import LOCAL, AccountKey, Target, quote
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import FindsChats
-from hermes.core.target_names import NAMED, recipients
+from hermes.core.targets.names import NAMED, recipients
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.chat import ChatVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core import pairing
-from hermes.core.pairing import as_typed, button_data, code_of, is_live, is_same, read_button
+from hermes.core.people import pairing
+from hermes.core.people.pairing import as_typed, button_data, code_of, is_live, is_same, read_button
 
 SECRET = b"s" * 32
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.access import (
+from hermes.core.keys import ChatKind
+from hermes.core.people.access import (
     AccessPolicy,
     Allowed,
     DmPolicy,
@@ -18,7 +19,6 @@ from hermes.core.access import (
     judge,
     only_listed,
 )
-from hermes.core.keys import ChatKind
 from hermes.core.roles import PersonRole
 
 ANA, BEN = "5550142", "5550188"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hermes.core.keys import AccountKey, Target
-from hermes.core.target_names import recipients
+from hermes.core.targets.names import recipients
 
 HERE = Target("telegram", "7")
 HOMES = {AccountKey("telegram"): "42", AccountKey("telegram", "work"): "", AccountKey("slack"): "C1"}

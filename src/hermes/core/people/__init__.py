@@ -1,0 +1,1 @@
+"""Rules about who may talk to the agent: access, pairing."""

@@ -1,0 +1,1 @@
+"""Chats named in text: targets that people type, patterns in settings."""
