@@ -6,18 +6,19 @@ from dataclasses import replace
 
 from hermes.core.keys import AccountKey
 from hermes.core.messages import ChatMessage, Role, Usage
-from hermes.store import chat_settings, codec, inbox, people, usage
+from hermes.store import chat_settings, codec, inbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.people import AdminsChat
+from hermes.store.reports import usage
+from hermes.store.reports.usage import Spent
 from hermes.store.sessions import imports, transcripts
 from hermes.store.sessions.imports import ImportedLine, ImportedSession, ImportOutcome
 from hermes.store.sessions.transcripts import Session
 from hermes.store.turns import retry, turns
 from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.retry import Retried, RetryOrigin
-from hermes.store.usage import Spent
 from tests.contract.store.rows import DONE, LANE, NOW, begun_turn, finish, incoming, letter, rules, take
 
 TELEGRAM = AccountKey("telegram")

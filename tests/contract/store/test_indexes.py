@@ -13,9 +13,10 @@ import pytest
 
 from hermes.core.keys import AccountKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files, people, stats, usage
+from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files, people
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
+from hermes.store.reports import stats, usage
 from hermes.store.sessions import transcripts
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import lanes, steps, tool_calls, turns

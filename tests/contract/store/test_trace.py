@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from hermes.store import inbox, outbox, people, stats, trace
+from hermes.store import inbox, outbox, people, trace
 from hermes.store.db import Database
 from hermes.store.inbox import InboxState
+from hermes.store.reports import stats
 from hermes.store.sessions import transcripts
 from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
 

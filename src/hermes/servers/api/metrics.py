@@ -32,7 +32,7 @@ from hermes.services.events import (
     TurnStarted,
 )
 from hermes.services.gateway import STORE_SECONDS
-from hermes.store import stats
+from hermes.store.reports import stats
 from hermes.store.turns.turns import TurnState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -9,10 +9,10 @@ from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
-from hermes.store import usage
 from hermes.store.db import Tx
+from hermes.store.reports import usage
+from hermes.store.reports.usage import Spent
 from hermes.store.sessions import transcripts
-from hermes.store.usage import Spent
 
 NAME_LENGTH = 40
 

@@ -1,0 +1,1 @@
+"""Read across the tables: counts, used tokens."""
