@@ -18,7 +18,7 @@ from bench.caller import CHAT, RESPONSES, Door, Line, door_of
 from bench.measures.api import MODEL, says
 from bench.rig import BenchError, World, folder, world
 from bench.rows import Plan, Row, Rows
-from hermes.servers.api.metrics import snapshot_of
+from hermes.servers.api.watch.metrics import snapshot_of
 
 GROWN_MEGABYTES = 3.0
 ONE_SHOT_MEGABYTES = 2.0

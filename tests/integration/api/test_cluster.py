@@ -14,7 +14,8 @@ from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import PersonRole
-from hermes.servers.api import chat, health, metrics, runs
+from hermes.servers.api import chat, health, runs
+from hermes.servers.api.watch import metrics
 from hermes.services.cluster.calls import NodeCalls, NodeUnreachableError
 from hermes.services.gateway import Gateway
 from hermes.services.turns import StopReason

@@ -26,7 +26,7 @@ PATH = "/api/pairings"
 
 @pytest.fixture
 def families() -> Families:
-    return (partial(lazy_routes, "pairings.PairingRoutes"), models.routes)
+    return (partial(lazy_routes, "manage.pairings.PairingRoutes"), models.routes)
 
 
 def said(decision: str, **more: str) -> dict[str, str]:

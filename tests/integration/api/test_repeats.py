@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.servers.api.metrics import snapshot_of
+from hermes.servers.api.watch.metrics import snapshot_of
 from tests.fakes.model import FakeModel
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start, crash

@@ -13,8 +13,8 @@ from aiohttp import web
 from hermes.core.errors import StoreIsDownError
 from hermes.servers.api.api import adders
 from hermes.servers.api.context import ApiParts
-from hermes.servers.api.metrics import snapshot_of
 from hermes.servers.api.models import plain_path, routes_of
+from hermes.servers.api.watch.metrics import snapshot_of
 from hermes.servers.app import HttpServer, make_app
 from hermes.servers.dashboard.lazy import SIGN_IN_ROUTES
 from tests.fakes.model import FakeModel, calls_tools

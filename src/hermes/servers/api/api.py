@@ -9,17 +9,7 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
-from hermes.servers.api import (
-    approvals,
-    auth,
-    chat,
-    health,
-    metrics,
-    models,
-    runs,
-    security,
-    sessions,
-)
+from hermes.servers.api import approvals, auth, chat, health, models, runs, security, sessions
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.context import CALLER, STILL, ApiParts, Caller
@@ -27,8 +17,9 @@ from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.lazy_routes import FAMILIES, lazy_routes
 from hermes.servers.api.limits import RateLimits, WrongKeys
-from hermes.servers.api.metrics import Metrics
 from hermes.servers.api.responses import places, routes
+from hermes.servers.api.watch import metrics
+from hermes.servers.api.watch.metrics import Metrics
 from hermes.servers.app import Handler, RouteAdder, make_app
 from hermes.servers.dashboard.lazy import PAGE_PATHS, SIGN_IN_BYTES, SIGN_IN_PATH, LazyDashboard
 

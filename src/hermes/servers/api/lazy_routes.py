@@ -21,7 +21,7 @@ FAMILIES: Mapping[str, Routes] = {
         ("POST", "/v1/messages/count_tokens", "count_tokens"),
     ),
     "direct.embeddings.EmbeddingRoutes": (("POST", "/v1/embeddings", "embed"),),
-    "pairings.PairingRoutes": (("GET", "/api/pairings", "listed"), ("POST", "/api/pairings", "decide")),
+    "manage.pairings.PairingRoutes": (("GET", "/api/pairings", "listed"), ("POST", "/api/pairings", "decide")),
     "entries.jobs.JobRoutes": (
         ("GET", "/api/jobs", "listed"),
         ("POST", "/api/jobs", "create"),

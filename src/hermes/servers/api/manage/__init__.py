@@ -1,1 +1,1 @@
-"""Routes that change the gateway: people, platforms, models, settings. Imported by the first request for one."""
+"""Routes that change the gateway: people, pairings, platforms, models, settings. Imported by the first request."""

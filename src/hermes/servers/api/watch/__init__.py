@@ -1,1 +1,1 @@
-"""Routes that show what the gateway does: overview, messages, usage, logs, events. Imported by the first request."""
+"""Routes that show what the gateway does. All but `metrics` are imported by the first request."""

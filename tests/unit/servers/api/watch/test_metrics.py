@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.servers.api.metrics import family, snapshot_of
+from hermes.servers.api.watch.metrics import family, snapshot_of
 
 
 def test_a_family_reads_as_prometheus_wants_it() -> None:
