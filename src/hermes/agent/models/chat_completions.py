@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import msgspec
@@ -239,41 +239,47 @@ def format_of(form: OutputFormat) -> Json:
 # What comes back
 
 
-class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
-    refusal: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    tool_calls: Any = None
+_NoText = Literal[""] | None
 
 
-class _ChunkChoice(msgspec.Struct, gc=False):
-    delta: _Delta | None = None
-    finish_reason: Any = None
-    logprobs: Any = None
+class _TextDelta(msgspec.Struct, gc=False):
+    content: str
+    refusal: _NoText = None
+    reasoning_content: _NoText = None
+    reasoning: _NoText = None
+    tool_calls: tuple[()] | None = None
 
 
-class _Piece(msgspec.Struct, gc=False):
-    """A chunk as far as it matters. What else providers write into each of them is never made into values."""
-
-    choices: list[_ChunkChoice] | None = None
-    usage: Any = None
-    x_groq: Any = None
-    error: Any = None
-
-    @property
-    def words(self) -> str:
-        """Return the text of a chunk that brings words and nothing else, as nearly all of them do; else ''."""
-        choice = self.choices[0] if self.choices else None
-        delta = choice.delta if choice is not None else None
-        if choice is None or delta is None or choice.finish_reason or self.usage or self.x_groq or self.error:
-            return ""
-        if delta.reasoning_content or delta.reasoning or delta.tool_calls or choice.logprobs:
-            return ""
-        return delta.content or ""
+class _TextChoice(msgspec.Struct, gc=False):
+    delta: _TextDelta
+    finish_reason: _NoText = None
+    logprobs: None = None
 
 
-_pieces = msgspec.json.Decoder(list[_Piece])
+class _TextChunk(msgspec.Struct, gc=False):
+    """A chunk that brings text and nothing else, as nearly all of them do; any other is not decoded.
+
+    What else providers write into each of them (``id``, ``created``) is never made into values.
+    """
+
+    choices: tuple[_TextChoice]
+    usage: None = None
+    x_groq: None = None
+    error: None = None
+
+
+_text_chunk = msgspec.json.Decoder(_TextChunk)
+_text_chunks = msgspec.json.Decoder(list[_TextChunk])
+LAST_CHUNKS = 3
+"""So many at the end of an answer may bring something else: the reason, the usage."""
+
+
+def _brings_text_alone(payload: bytes) -> bool:
+    try:
+        _text_chunk.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 class ChatAnswer(Answer):
@@ -293,18 +299,27 @@ class ChatAnswer(Answer):
         return layout.dump(("reasoning_content", "extra_content"))
 
     def take_all(self, payloads: list[bytes]) -> None:
+        begin, end = 0, len(payloads)
+        if end and not self.model:  # the first chunk names the model
+            self.take(payloads[0])
+            begin = 1
+        for payload in reversed(payloads[begin:][-LAST_CHUNKS:]):
+            if _brings_text_alone(payload):
+                break
+            end -= 1
+        self._take_texts(payloads[begin:end])
+        super().take_all(payloads[end:])
+
+    def _take_texts(self, payloads: list[bytes]) -> None:
+        """Read chunks that are likely to bring text alone, all at once."""
         try:
-            pieces = _pieces.decode(b"[%s]" % b",".join(payloads))
-        except (msgspec.DecodeError, UnicodeDecodeError):  # something in it is not as usual
-            pieces = []
-        if len(pieces) != len(payloads):
+            chunks = _text_chunks.decode(b"[%s]" % b",".join(payloads))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            chunks = []
+        if len(chunks) == len(payloads):
+            self.fresh_text += [chunk.choices[0].delta.content for chunk in chunks]
+        else:
             super().take_all(payloads)
-            return
-        for piece, payload in zip(pieces, payloads, strict=True):
-            if self.model and (words := piece.words):
-                self.fresh_text.append(words)
-            else:
-                self.take(payload)
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         choices = chunk.get("choices")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 MAX_LINE_BYTES = 16_000_000
 DONE = b"[DONE]"
+_VALUES = re.compile(rb"^data:[^\S\n]*+(.*\S)", re.MULTILINE)
 
 
 class LineTooLongError(ValueError):
@@ -35,10 +38,10 @@ class DataLines:
             data = b"".join(self._rest)
             self._rest.clear()
             self._held = 0
-        lines = data.split(b"\n")
-        if last := lines.pop():
-            self._hold(last)
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        end = data.rfind(b"\n") + 1
+        if end < len(data):
+            self._hold(data[end:])
+        return _VALUES.findall(data, 0, end)
 
     def finish(self) -> list[bytes]:
         """The stream has ended: a last line without its line feed counts too."""

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -122,6 +123,11 @@ _OURS = frozenset({"localhost", "host.docker.internal"})
 
 def is_our_host(header: str, api: ApiConfig) -> bool:
     """Whether the Host header names us. A page that had its own name point at us (DNS rebinding) sends that name."""
+    return _is_ours(header, api.host, api.allowed_hosts)
+
+
+@lru_cache(maxsize=64)
+def _is_ours(header: str, bound_to: str, allowed: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(f"//{header}")
         host = (parts.hostname or "").rstrip(".").casefold()
@@ -130,8 +136,8 @@ def is_our_host(header: str, api: ApiConfig) -> bool:
         return False
     if not host or parts.username is not None or parts.path or parts.query or parts.fragment:
         return False
-    bound = api.host.strip("[]").rstrip(".").casefold()
-    if host == bound or host in _OURS or host.endswith(".localhost") or _is_listed(host, api.allowed_hosts):
+    bound = bound_to.strip("[]").rstrip(".").casefold()
+    if host == bound or host in _OURS or host.endswith(".localhost") or _is_listed(host, allowed):
         return True
     if is_loopback(bound) or bound in _OURS:
         return is_loopback(host)
@@ -264,9 +270,11 @@ async def read_body(request: web.Request, limit: int, *, is_fixed: bool = False)
     if (request.content_length or 0) > limit:
         raise too_large(limit, is_fixed=is_fixed)
     try:
-        has_come = request.content.is_eof()  # nearly always together with the head
-        async with asyncio.timeout(None if has_come else BODY_SECONDS):
+        if request.content.is_eof():  # nearly always together with the head
             await request.read()
+        else:
+            async with asyncio.timeout(BODY_SECONDS):
+                await request.read()
     except TimeoutError:
         raise ApiError(
             408,

@@ -315,9 +315,8 @@ class SqliteConnection:
             self._is_synced = is_wanted
 
     def note_commit(self) -> None:
-        """Called after each commit."""
+        """Called after each commit: it went to the log, so the file itself is as it was."""
         self._commits += 1
-        self.note_content()
 
     def is_checkpoint_due(self, *, is_alone: bool) -> bool:
         """Whether the log has grown enough. ``is_alone``: by a write that may be followed by a thousand like it."""
@@ -377,7 +376,7 @@ class SqliteConnection:
         return sqlite_file.identity(self.path) == self.identity
 
     def note_content(self) -> None:
-        """Called after each commit and each checkpoint of our own."""
+        """Called after everything of our own that writes into the file itself, such as a checkpoint."""
         self._content = sqlite_file.look(self.path).content
 
     def was_touched(self) -> bool:

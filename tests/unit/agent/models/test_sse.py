@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 from hypothesis import given
@@ -35,3 +36,10 @@ def test_line_without_an_end_does_not_fill_the_memory() -> None:
         lines.feed(b"data: xxxx")
     with pytest.raises(LineTooLongError):
         lines.feed(b"data: xxxx")
+
+
+@pytest.mark.parametrize("line", [b"data:" + b" " * 1_000_000, b"data: x" + b" " * 1_000_000, b" data:" * 200_000])
+def test_megabyte_of_a_hostile_line_is_read_in_one_pass(line: bytes) -> None:
+    started = time.thread_time()
+    assert DataLines().feed(line + b"\ndata: 1\n")[-1] == b"1"
+    assert time.thread_time() - started < 1
