@@ -192,6 +192,7 @@ class Attempts:
         self._requests = requests
         self._clock = clock
         self._started_at = clock.now()
+        self._before_start: frozenset[str] | None = None
         self._open: dict[str, list[Attempt]] = {}
         self._broken = BoundedDict[str, _Broken](MOST_ATTEMPTS)
 
@@ -236,9 +237,16 @@ class Attempts:
                 return broken.event_id
         if is_retry:
             return await self._cut_elsewhere(name, now - seconds, is_retry=True)
-        if now < self._started_at + seconds:
+        if now < self._started_at + seconds and name in await self._names_before_start():
             return await self._cut_elsewhere(name, self._started_at - seconds)
         return ""
+
+    async def _names_before_start(self) -> frozenset[str]:
+        """Return the names of what was asked for just before this process began: read once, as nothing is added."""
+        if self._before_start is None:
+            since = self._started_at - REPEATED_SECONDS
+            self._before_start = await self._requests.attempts_between(since, self._started_at)
+        return self._before_start
 
     async def _until_stopped(self, attempt: Attempt) -> None:
         """Wait for the end of a turn that is being stopped: half an answer is no answer to its retry."""

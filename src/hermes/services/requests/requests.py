@@ -314,6 +314,10 @@ class Requests:
         """The events that were asked for with this fingerprint since then, the newest first."""
         return await self._db.read(idempotency.attempts_of, attempt, since=since)
 
+    async def attempts_between(self, since: float, until: float) -> frozenset[str]:
+        """The fingerprints of all requests that were asked for in this time."""
+        return frozenset(await self._db.read(idempotency.attempts_between, since, until))
+
     @asynccontextmanager
     async def join(self, event_id: str) -> AsyncIterator[tuple[RequestHandle, RequestState] | None]:
         """Follow a request that was asked for before, from here on; None: there is no such request.

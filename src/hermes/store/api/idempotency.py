@@ -58,3 +58,13 @@ def attempts_of(tx: Tx, attempt: str, *, since: float, limit: int = 5) -> list[s
         since=since,
         limit=limit,
     )
+
+
+def attempts_between(tx: Tx, since: float, until: float) -> list[str]:
+    """Return the fingerprints of the events of this time."""
+    return tx.all(
+        "SELECT DISTINCT attempt FROM inbox WHERE received_at >= :since AND received_at < :until AND attempt <> ''",
+        str,
+        since=since,
+        until=until,
+    )
