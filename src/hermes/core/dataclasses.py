@@ -3,6 +3,7 @@
 The gateway makes three hundred of them before it answers, and the standard library compiles six methods for each: that
 was half of what its imports asked. Here ``__init__`` is compiled, once for all classes with as many fields; the other
 methods are alike for all. What works on a dataclass works on these: ``fields``, ``replace``, ``asdict``, ``match``.
+``frozen`` is held by the type checker alone: a refusal at run time would cost every instance a call for each field.
 See docs/adr/0014.
 """
 
@@ -10,12 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError
+from dataclasses import MISSING, Field
 from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -41,12 +42,10 @@ def _make(cls: type[Any], *, frozen: bool, eq: bool, kw_only: bool) -> type[Any]
     fields = dataclasses.fields(made)
     if kw_only:
         setattr(made, "__match_args__", ())  # noqa: B010 - the type checker takes it for a constant
-    methods: dict[str, Any] = {"__init__": _init(made, fields, frozen=frozen, kw_only=kw_only), "__repr__": _repr}
+    methods: dict[str, Any] = {"__init__": _init(made, fields, kw_only=kw_only), "__repr__": _repr}
     if eq:
         methods["__eq__"] = _eq(fields)
         methods["__hash__"] = _hash(fields) if frozen else None
-    if frozen:
-        methods.update(__setattr__=_refuse_to_set, __delattr__=_refuse_to_delete, __reduce__=_reduce)
     if "__eq__" in written and vars(cls)["__hash__"] is None:
         written.discard("__hash__")  # Python's own doing, since the class wrote __eq__ alone
     for name, method in methods.items():
@@ -55,7 +54,7 @@ def _make(cls: type[Any], *, frozen: bool, eq: bool, kw_only: bool) -> type[Any]
     return made
 
 
-def _init(made: type[Any], fields: Sequence[Field[Any]], *, frozen: bool, kw_only: bool) -> FunctionType:
+def _init(made: type[Any], fields: Sequence[Field[Any]], *, kw_only: bool) -> FunctionType:
     names = [field.name for field in fields]
     if unlike := [field.name for field in fields if field.kw_only or not field.init]:
         # The type checker takes us for the standard library's: what would differ must not pass.
@@ -65,9 +64,7 @@ def _init(made: type[Any], fields: Sequence[Field[Any]], *, frozen: bool, kw_onl
     if not kw_only and names[: len(needed)] != needed:
         raise TypeError(f"{made.__qualname__}: what has a default stands behind what has none")
     known = {"_NEW": _NEW, **{f"make{number}": fields[number].default_factory for number in anew}}
-    if frozen:  # the slots themselves, past the __setattr__ that refuses
-        known |= {f"set{number}": getattr(made, name).__set__ for number, name in enumerate(names)}
-    code = _init_code(len(fields), anew, frozen=frozen, kw_only=kw_only, has_more_to_do=hasattr(made, "__post_init__"))
+    code = _init_code(len(fields), anew, kw_only=kw_only, has_more_to_do=hasattr(made, "__post_init__"))
     named = {f"a{number}": name for number, name in enumerate(names)}
     optional = [field for field in fields if field.name not in needed]
     defaults = [_NEW if field.default is MISSING else field.default for field in optional]
@@ -84,10 +81,10 @@ def _init(made: type[Any], fields: Sequence[Field[Any]], *, frozen: bool, kw_onl
 
 
 @cache
-def _init_code(count: int, anew: tuple[int, ...], *, frozen: bool, kw_only: bool, has_more_to_do: bool) -> CodeType:
+def _init_code(count: int, anew: tuple[int, ...], *, kw_only: bool, has_more_to_do: bool) -> CodeType:
     """Return an ``__init__`` for so many fields, whatever their names are: a few dozen of these serve all classes."""
     values = [f"make{n}() if a{n} is _NEW else a{n}" if n in anew else f"a{n}" for n in range(count)]
-    lines = [f"set{n}(self, {value})" if frozen else f"self.a{n} = {value}" for n, value in enumerate(values)]
+    lines = [f"self.a{n} = {value}" for n, value in enumerate(values)]
     lines += ["self.__post_init__()"] if has_more_to_do else []
     made: dict[str, Any] = {}
     arguments = ", ".join(["self", *(["*"] if kw_only and count else []), *(f"a{n}" for n in range(count))])
@@ -120,20 +117,3 @@ def _hash(fields: Sequence[Field[Any]]) -> Callable[[Any], int]:
 def _repr(self: Any) -> str:
     shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
     return f"{self.__class__.__qualname__}({shown})"
-
-
-def _refuse_to_set(_self: Any, name: str, _value: Any) -> NoReturn:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def _refuse_to_delete(_self: Any, name: str) -> NoReturn:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-def _reduce(self: Any) -> tuple[Any, ...]:
-    """Make copies by ``__init__``, since nothing can be set afterwards."""
-    return _rebuild, (self.__class__, {field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
-
-
-def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
-    return cls(**values)

@@ -51,12 +51,10 @@ def test_a_value_is_made_shown_and_compared_as_its_fields_say() -> None:
     assert not hasattr(one, "__dict__")
 
 
-def test_what_is_frozen_cannot_be_changed() -> None:
+def test_what_is_frozen_is_held_by_the_type_checker_alone() -> None:
     one = Point(1)
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
-        one.x = 2  # type: ignore[misc]
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
-        del one.x
+    one.x = 2  # type: ignore[misc]  # mypy complains of an ignore that is not needed, so this holds that it refuses
+    assert one.x == 2
 
 
 def test_a_wrong_call_names_the_class() -> None:
