@@ -11,19 +11,19 @@ from hermes.core.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class CronConfig:
-    enabled: bool = setting(True, "whether jobs are fired", env="HERMES_CRON_ENABLED")
-    quiet_hours: str = setting("", "when no job runs, as `22:00-07:00`; a job may have its own")
-    script_seconds: float = setting(300.0, "the longest that the script of a job may take", low=1, high=86400)
+    enabled: bool = setting(True, "whether jobs run", env="HERMES_CRON_ENABLED")
+    quiet_hours: str = setting("", "hours in which no job runs, as `22:00-07:00`; a job can have its own")
+    script_seconds: float = setting(300.0, "how long the script of a job may run", low=1, high=86400)
 
 
 @dataclass(frozen=True, slots=True)
 class BackupConfig:
     enabled: bool = setting(True, "whether backups are made while the gateway runs")
     every_hours: float = setting(1.0, "hours between two backups", low=0.01, high=8760)
-    keep_days: float = setting(14.0, "days after which backups that nobody asked for are deleted", low=0.01, high=36500)
-    keep_mb: int = setting(2048, "space that backups which nobody asked for may take", low=1, high=1_000_000_000)
+    keep_days: float = setting(14.0, "days after which automatic backups are deleted", low=0.01, high=36500)
+    keep_mb: int = setting(2048, "megabytes that automatic backups may take", low=1, high=1_000_000_000)
     folder: str = setting("", "where backups are kept; empty: `backups` in the home")
-    workspaces: bool = setting(False, "whether `workspaces/` is in them")
+    workspaces: bool = setting(False, "whether backups contain `workspaces/`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class WebhooksConfig:
     enabled: bool = setting(True, "whether the port opens when there is a route", env="WEBHOOK_ENABLED")
     host: str = setting("127.0.0.1", "address it listens on", env="WEBHOOK_HOST")
     port: int = setting(8644, "port it listens on", env="WEBHOOK_PORT", low=0, high=65535)
-    secret: Secret | None = setting(None, "secret of routes that have none of their own", env="WEBHOOK_SECRET")
+    secret: Secret | None = setting(None, "secret of routes without their own", env="WEBHOOK_SECRET")
     rate_limit: int = setting(30, "deliveries a minute for each route", low=1, high=100_000)
     max_body_bytes: int = setting(1024 * 1024, "the largest body", low=1024, high=1024**3)
     routes: Mapping[str, WebhookRouteConfig] = sections(WebhookRouteConfig)
@@ -59,15 +59,15 @@ class WebhooksConfig:
 class DashboardConfig:
     """The page of the HTTP port. ``health_url`` is of a gateway elsewhere, for commands on a machine without one."""
 
-    enabled: bool = setting(True, "whether the page and its sign-in are served", env="HERMES_DASHBOARD_ENABLED")
+    enabled: bool = setting(True, "whether the gateway serves the dashboard", env="HERMES_DASHBOARD_ENABLED")
     base_path: str = setting(
         "", "path under which a reverse proxy shows the gateway, such as `/hermes`", env="HERMES_DASHBOARD_BASE_PATH"
     )
     trusted_proxies: tuple[str, ...] = setting(
-        (), "addresses or networks of proxies whose X-Forwarded headers count", env="HERMES_TRUSTED_PROXIES"
+        (), "addresses or networks of proxies whose X-Forwarded headers are trusted", env="HERMES_TRUSTED_PROXIES"
     )
     sign_in_days: float = setting(30.0, "days without use after which a sign-in ends", low=0.01, high=3650)
-    health_url: str = web_address("where a gateway on another machine answers", env="GATEWAY_HEALTH_URL")
+    health_url: str = web_address("health address of a gateway on another machine", env="GATEWAY_HEALTH_URL")
     health_timeout: float = setting(
         3.0, "seconds to wait for that gateway", env="GATEWAY_HEALTH_TIMEOUT", low=0.1, high=60
     )

@@ -60,10 +60,10 @@ class OthersTerminal(StrEnum):
 class ResetSettings:
     """Declares the settings that make a ResetPolicy."""
 
-    mode: ResetMode = setting(RESET.mode, "when to renew", env="SESSION_RESET_MODE")
+    mode: ResetMode = setting(RESET.mode, "when to start a new session", env="SESSION_RESET_MODE")
     at_hour: int = setting(RESET.at_hour, "hour of `daily`", env="SESSION_RESET_HOUR", low=0, high=23)
     idle_minutes: int = setting(
-        RESET.idle_minutes, "silence of `idle`", env="SESSION_IDLE_MINUTES", low=1, high=5_256_000
+        RESET.idle_minutes, "minutes without a message for `idle`", env="SESSION_IDLE_MINUTES", low=1, high=5_256_000
     )
 
 
@@ -72,7 +72,7 @@ class SessionsConfig:
     reset: ResetPolicy = section(ResetSettings, make=ResetPolicy)
     reset_by_platform: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
     reset_by_kind: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
-    reset_notice: bool = setting(True, "whether people are told that a session was renewed", env="SESSION_RESET_NOTICE")
+    reset_notice: bool = setting(True, "whether people are notified of a new session", env="SESSION_RESET_NOTICE")
     group_sessions_per_user: bool = setting(True, "each person in a group has a session; `false`: all share one")
 
     def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
@@ -83,10 +83,12 @@ class SessionsConfig:
 class AccessSettings:
     """Declares the settings that make an AccessPolicy, together with the ids let in on every platform."""
 
-    allowed_users: tuple[str, ...] = setting((), "ids that may write to it; `*`: everybody", env="<P>_ALLOWED_USERS")
-    allow_all_users: bool = setting(False, "everybody may", env="<P>_ALLOW_ALL_USERS")
-    dm_policy: DmPolicy = setting(DmPolicy.PAIRING, "who may write directly", env="<P>_DM_POLICY")
-    group_policy: GroupPolicy = setting(GroupPolicy.DISABLED, "which groups are answered", env="<P>_GROUP_POLICY")
+    allowed_users: tuple[str, ...] = setting((), "ids that may write; `*`: everybody", env="<P>_ALLOWED_USERS")
+    allow_all_users: bool = setting(False, "everybody may write", env="<P>_ALLOW_ALL_USERS")
+    dm_policy: DmPolicy = setting(DmPolicy.PAIRING, "who may write in direct chats", env="<P>_DM_POLICY")
+    group_policy: GroupPolicy = setting(
+        GroupPolicy.DISABLED, "in which groups the agent answers", env="<P>_GROUP_POLICY"
+    )
     group_allowed_chats: tuple[str, ...] = setting((), "groups of policy `allowlist`", env="<P>_GROUP_ALLOWED_CHATS")
     require_mention: bool = setting(True, "in groups, answer only when addressed", env="<P>_REQUIRE_MENTION")
 
@@ -103,7 +105,7 @@ class AccountConfig:
     values: Mapping[str, Any] = field(default_factory=nothing)
     access: AccessPolicy = section(AccessSettings, at="", make=AccessPolicy)
     home_channel: str = setting("", "chat for reminders and alerts", env="<P>_HOME_CHANNEL")
-    home_channel_name: str = setting("", "its name in texts", env="<P>_HOME_CHANNEL_NAME")
+    home_channel_name: str = setting("", "name of that chat in texts", env="<P>_HOME_CHANNEL_NAME")
     proxy: str = proxy_address("proxy for this platform", env="<P>_PROXY")
     busy_mode: BusyMode | None = setting(None, "in place of `agent.busy_mode`", choices=BUSY_MODES)
     group_context_lines: int = setting(
@@ -167,7 +169,7 @@ class ModelConfig:
     users_may_choose: bool = setting(False, "whether users, not only admins, may choose the model of their own chat")
     context_window: int = setting(
         64_000,
-        "tokens a model takes, unless `context_windows` names it",
+        "tokens that a model accepts, unless `context_windows` names the model",
         env="HERMES_CONTEXT_WINDOW",
         low=1000,
         high=100_000_000,
@@ -184,7 +186,7 @@ class ProviderConfig:
     api_key: Secret | None = setting(None, "its key", env="<NAME>_API_KEY")
     api_key_env: str = setting("", "name of the environment variable that holds the key", kind=Kind.VARIABLE)
     api_mode: str = setting("chat_completions", "the dialect of its API", choices=API_MODES)
-    default_model: str = setting("", "its model when none is named")
+    default_model: str = setting("", "the model if none is named")
     proxy: str = proxy_address("proxy for this provider", env="<NAME>_PROXY")
     api_keys: tuple[Secret, ...] = setting((), "further keys, used when one fails", env="<NAME>_API_KEYS")
 
@@ -192,12 +194,16 @@ class ProviderConfig:
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
     max_iterations: int = setting(
-        60, "model calls in one turn before it is asked for a summary", env="HERMES_MAX_ITERATIONS", low=1, high=10_000
+        60,
+        "model calls in one turn; then the model is asked for a summary",
+        env="HERMES_MAX_ITERATIONS",
+        low=1,
+        high=10_000,
     )
     busy_mode: BusyMode = setting(BusyMode.INTERRUPT, "what a message does while a turn runs", env="HERMES_BUSY_MODE")
     workspace: Path | None = setting(None, "folder the tools work in", env="MESSAGING_CWD", kind=Kind.TEXT)
     shows_tools: bool = setting(
-        True, "show in the chat which tool works", env="HERMES_TOOL_PROGRESS", at="tool_progress"
+        True, "show in the chat which tool runs", env="HERMES_TOOL_PROGRESS", at="tool_progress"
     )
     tool_progress_mode: ToolProgressMode = setting(
         ToolProgressMode.NEW,
@@ -211,9 +217,11 @@ class AgentConfig:
         env="HERMES_SHOW_REASONING",
     )
     persona: str = setting("", "text put before every conversation", is_prose=True)
-    join_pause_seconds: float = setting(0.8, "how long to wait for the rest of a message that seems to go on", high=60)
-    turn_timeout_seconds: float = setting(1800.0, "the longest a turn may take", low=1)
-    identical_call_limit: int = setting(3, "the same tool call is stopped when it comes this often", low=2, high=1000)
+    join_pause_seconds: float = setting(
+        0.8, "how long to wait for the rest of a message that seems incomplete", high=60
+    )
+    turn_timeout_seconds: float = setting(1800.0, "how long a turn may take", low=1)
+    identical_call_limit: int = setting(3, "equal tool calls in a row before the next one is refused", low=2, high=1000)
 
     @property
     def tool_progress(self) -> ToolProgressMode:
@@ -225,8 +233,8 @@ class ToolChoice:
     """What the owner chose for one platform: its toolset ('' the platform's own), and what is added or taken away."""
 
     toolset: str = setting("", "the toolset of this platform, in place of its own")
-    enabled: tuple[str, ...] = setting((), "groups, toolsets and tools that it has besides")
-    disabled: tuple[str, ...] = setting((), "groups, toolsets and tools that it has not")
+    enabled: tuple[str, ...] = setting((), "groups, toolsets and tools in addition to its toolset")
+    disabled: tuple[str, ...] = setting((), "groups, toolsets and tools that are taken away")
 
 
 NO_CHOICE = ToolChoice()
@@ -234,24 +242,24 @@ NO_CHOICE = ToolChoice()
 
 @dataclass(frozen=True, slots=True)
 class CompressionConfig:
-    enabled: bool = setting(True, "whether a long conversation is compressed by itself")
-    at: float = setting(0.7, "share of the context window at which that happens", low=0.1, high=0.95)
-    model: str = setting("", "`provider/model` that writes the summary; empty: the answering one")
+    enabled: bool = setting(True, "whether long conversations are compressed automatically")
+    at: float = setting(0.7, "share of the context window at which a conversation is compressed", low=0.1, high=0.95)
+    model: str = setting("", "`provider/model` that writes the summary; empty: the chat's own")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointsConfig:
-    days: int = setting(30, "how long `/rollback` can take a change back", low=1, high=3650)
-    max_mb: int = setting(500, "megabytes for files as they were before", low=1, high=1_000_000)
-    person_max_mb: int = setting(250, "megabytes of them for one person", low=1, high=1_000_000)
-    person_max_changes: int = setting(5000, "changes of one person that are kept", low=1, high=1_000_000)
+    days: int = setting(30, "days for which `/rollback` can undo a change", low=1, high=3650)
+    max_mb: int = setting(500, "megabytes for copies of changed files", low=1, high=1_000_000)
+    person_max_mb: int = setting(250, "megabytes of copies for one person", low=1, high=1_000_000)
+    person_max_changes: int = setting(5000, "number of changes kept for one person", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionConfig:
     """How long what is settled is kept, and how much of it."""
 
-    days: int = setting(90, "days that settled messages, deliveries, turns and approvals are kept", low=2, high=36_500)
+    days: int = setting(90, "days that finished messages, deliveries, turns and approvals are kept", low=2, high=36_500)
     refused_days: int = setting(1, "days that messages of refused strangers are kept", low=1, high=36_500)
     requests_days: int = setting(
         30,
@@ -263,10 +271,13 @@ class RetentionConfig:
         30, "days that outputs of commands and jobs, old logs and damaged stores set aside are kept", low=1, high=36_500
     )
     max_mb: int = setting(
-        4000, "megabytes of `state.db` beyond which settled rows go before their time", low=50, high=10_000_000
+        4000, "megabytes of `state.db` above which finished rows are deleted early", low=50, high=10_000_000
     )
     files_max_mb: int = setting(
-        1000, "megabytes for outputs, and for damaged stores set aside; the oldest go first", low=10, high=10_000_000
+        1000,
+        "megabytes for outputs, and for damaged stores set aside; the oldest are deleted first",
+        low=10,
+        high=10_000_000,
     )
 
 
@@ -275,14 +286,16 @@ class ApprovalsConfig:
     mode: str = setting(
         "dangerous",
         "which commands ask first: `dangerous`, `unknown` (all that are not known to only read), `all`, `off` "
-        "(the owner's alone)",
+        "(none of the owner's)",
         choices=("dangerous", "unknown", "all", "off"),
     )
     timeout_seconds: float = setting(
-        300.0, "how long an approval waits for its answer", env="HERMES_APPROVAL_TIMEOUT", low=5, high=30 * 86400
+        300.0, "how long an approval request waits for an answer", env="HERMES_APPROVAL_TIMEOUT", low=5, high=30 * 86400
     )
     timeout_by_platform: Mapping[str, float] = by_name("on one platform", kind=Kind.DURATION, low=5, high=30 * 86400)
-    identical_timeouts: int = setting(2, "the same question unanswered this often ends the turn", low=1, high=100)
+    identical_timeouts: int = setting(
+        2, "how often the same approval request may expire before the turn ends", low=1, high=100
+    )
 
     def seconds_for(self, platform: str) -> float:
         return self.timeout_by_platform.get(platform) or self.timeout_seconds
@@ -290,9 +303,11 @@ class ApprovalsConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryConfig:
-    answer_ttl_seconds: float = setting(6 * 3600.0, "how long an unsent answer is tried", low=1)
-    parked_ttl_seconds: float = setting(7 * 86400.0, "the same for a parked answer", low=1)
-    notice_ttl_seconds: float = setting(60.0, "the same for a notice", low=1)
+    answer_ttl_seconds: float = setting(6 * 3600.0, "how long Hermes tries to send an answer", low=1)
+    parked_ttl_seconds: float = setting(
+        7 * 86400.0, "how long an answer waits for the person's next message, where the platform requires one", low=1
+    )
+    notice_ttl_seconds: float = setting(60.0, "how long Hermes tries to send a notice", low=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,14 +331,14 @@ class ApiConfig:
     max_content_parts: int = setting(1000, "parts of one message", low=1, high=100_000)
     max_text_bytes: int = setting(10 * 1024 * 1024, "text of one message", low=1024, high=1024**3)
     requests_per_minute: int = setting(
-        0, "for each key; 0: no limit", env="API_SERVER_REQUESTS_PER_MINUTE", low=0, high=10_000_000
+        0, "requests per minute of one key; 0: no limit", env="API_SERVER_REQUESTS_PER_MINUTE", low=0, high=10_000_000
     )
     max_concurrent: int = setting(
         2000, "requests of one key that run at the same time", env="API_SERVER_MAX_CONCURRENT", low=1, high=100_000
     )
     queue_seconds: float = setting(10.0, "how long a request over a limit waits", high=600)
     approval_wait_seconds: float = setting(
-        10.0, "how long a stream stays open after it showed a question", low=0, high=3600
+        10.0, "how long a stream stays open after an approval request", low=0, high=3600
     )
 
 
@@ -331,14 +346,14 @@ class ApiConfig:
 class SkillsConfig:
     """Skills that are switched off, by name or ``category/name``."""
 
-    disabled: tuple[str, ...] = setting((), "skills that are switched off")
-    platform_disabled: Mapping[str, tuple[str, ...]] = by_name("skills that are switched off on this platform")
+    disabled: tuple[str, ...] = setting((), "disabled skills")
+    platform_disabled: Mapping[str, tuple[str, ...]] = by_name("skills that are disabled on this platform")
 
 
 @dataclass(frozen=True, slots=True)
 class KanbanConfig:
-    dispatch: bool = setting(True, "whether ready tasks of the agent are run")
-    max_running: int = setting(2, "tasks of the board that the agent works on at the same time", low=1, high=100)
+    dispatch: bool = setting(True, "whether the agent runs its ready tasks")
+    max_running: int = setting(2, "tasks that the agent works on at the same time", low=1, high=100)
     task_seconds: float = setting(3600.0, "how long one run of a task may take", low=1, high=604_800)
     review: bool = setting(False, "whether a finished task waits in `review` until a person completes it")
 
@@ -349,7 +364,7 @@ class LogsConfig:
         "INFO", "lowest level that is logged", env="HERMES_LOG_LEVEL", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
     format: str = setting(
-        "text", "form of the log; `json`: one object for each line", env="HERMES_LOG_FORMAT", choices=("text", "json")
+        "text", "format of the log; `json`: one object per line", env="HERMES_LOG_FORMAT", choices=("text", "json")
     )
 
 
@@ -381,10 +396,10 @@ class LimitsConfig:
     """What one command in a sandbox may use; 0: as much as there is."""
 
     processes: int = setting(512, "processes of one command at the same time", low=0, high=1_000_000)
-    memory_mb: int = setting(2048, "memory of all its processes together", low=0, high=10_000_000)
-    cpu_seconds: float = setting(3600.0, "CPU time of all its processes together", low=0, high=10_000_000)
-    file_mb: int = setting(1024, "the largest file that it may write", low=0, high=10_000_000)
-    tmp_mb: int = setting(512, "its `/tmp`, which is memory in bubblewrap and containers", low=1, high=10_000_000)
+    memory_mb: int = setting(2048, "memory of one command, all its processes together", low=0, high=10_000_000)
+    cpu_seconds: float = setting(3600.0, "CPU time of one command, all its processes together", low=0, high=10_000_000)
+    file_mb: int = setting(1024, "the largest file that a command may write", low=0, high=10_000_000)
+    tmp_mb: int = setting(512, "size of `/tmp`, which is memory in bubblewrap and containers", low=1, high=10_000_000)
     workspace_mb: int = setting(5120, "all files of a personal workspace", low=0, high=1_000_000_000)
 
 
@@ -394,15 +409,15 @@ class TerminalConfig:
     others: OthersTerminal = setting(OthersTerminal.AUTO, "where everybody else's commands run")
     network: bool = setting(False, "whether sandboxes and containers have a network")
     timeout_seconds: float = setting(
-        120.0, "how long a command may take when the agent says nothing else", env="TERMINAL_TIMEOUT", low=1, high=3600
+        120.0, "how long a command may take if the agent sets no other limit", env="TERMINAL_TIMEOUT", low=1, high=3600
     )
-    env_passthrough: tuple[str, ...] = setting((), "variables that commands of the owner and of admins see too")
+    env_passthrough: tuple[str, ...] = setting((), "further variables for commands of the owner and of admins")
     docker_image: str = setting("", "image of the containers", env="TERMINAL_DOCKER_IMAGE")
     ssh_host: str = setting("", "machine of the ssh back end", env="TERMINAL_SSH_HOST")
     ssh_user: str = setting("", "account there; empty: as ssh decides", env="TERMINAL_SSH_USER")
     ssh_port: int = setting(22, "its port", env="TERMINAL_SSH_PORT", low=1, high=65535)
     ssh_key: str = setting("", "file of the private key", env="TERMINAL_SSH_KEY")
-    ssh_folder: str = setting("", "folder there in which commands start; empty: the home there")
+    ssh_folder: str = setting("", "folder on that machine in which commands start; empty: the home there")
     ssh_known_hosts: str = setting("", "file of known host keys; empty: ssh's own")
     limits: LimitsConfig = section(LimitsConfig)
 
@@ -425,7 +440,7 @@ class WebConfig:
     )
     ports: tuple[int, ...] = setting((80, 443, 8080, 8443), "ports the web tools may connect to", kind=Kind.LIST)
     max_bytes: int = setting(5 * 1024 * 1024, "how much of one page is read", low=10_000, high=100 * 1024 * 1024)
-    timeout_seconds: float = setting(30.0, "the longest one page may take", low=1, high=110)
+    timeout_seconds: float = setting(30.0, "how long one page may take", low=1, high=110)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,7 +448,7 @@ class VisionConfig:
     model: str = setting("", "`provider/model` that looks at pictures; empty: the chat's own")
     show: str = setting(
         "auto",
-        "whether the chat's model gets pictures that come in; `auto`: when its name says that it can see",
+        "whether the chat's model receives incoming pictures; `auto`: if its name is known to support them",
         choices=("auto", "always", "never"),
     )
 
@@ -441,31 +456,31 @@ class VisionConfig:
 @dataclass(frozen=True, slots=True)
 class TtsConfig:
     provider: str = setting(
-        "edge", "who speaks", env="TTS_PROVIDER", choices=("edge", "elevenlabs", "openai", "command")
+        "edge", "text-to-speech provider", env="TTS_PROVIDER", choices=("edge", "elevenlabs", "openai", "command")
     )
-    voice: str = setting("", "the voice; empty: the provider's usual one", env="TTS_VOICE")
-    model: str = setting("", "the provider's model; empty: its usual one")
+    voice: str = setting("", "the voice; empty: the provider's default", env="TTS_VOICE")
+    model: str = setting("", "the provider's model; empty: its default")
     base_url: str = web_address("in place of the provider's own address", env="TTS_BASE_URL")
-    api_key: Secret | None = setting(None, "key of the provider, where it has none of its own", env="TTS_API_KEY")
+    api_key: Secret | None = setting(None, "key for text to speech", env="TTS_API_KEY")
     elevenlabs_api_key: Secret | None = setting(None, "key of ElevenLabs", env="ELEVENLABS_API_KEY")
     command: str = setting("", "program for `command`, with `{text_file}`, `{output}` and `{voice}`", env="TTS_COMMAND")
-    timeout_seconds: float = setting(60.0, "the longest that speaking may take", low=1, high=110)
+    timeout_seconds: float = setting(60.0, "how long speech synthesis may take", low=1, high=110)
 
 
 @dataclass(frozen=True, slots=True)
 class SttConfig:
     provider: str = setting(
         "",
-        "who transcribes; empty: `openai` where it answers",
+        "speech-to-text provider; empty: `openai` if it can be used",
         env="STT_PROVIDER",
         choices=("openai", "command", "none"),
     )
     model: str = setting("whisper-1", "the provider's model")
-    language: str = setting("", "language that is spoken; empty: as heard", env="STT_LANGUAGE")
+    language: str = setting("", "spoken language; empty: detected", env="STT_LANGUAGE")
     base_url: str = web_address("in place of the provider's own address", env="STT_BASE_URL")
-    api_key: Secret | None = setting(None, "its key, where it has none of its own", env="STT_API_KEY")
+    api_key: Secret | None = setting(None, "key for speech to text", env="STT_API_KEY")
     command: str = setting("", "program for `command`, with `{audio}` and `{language}`", env="STT_COMMAND")
-    timeout_seconds: float = setting(60.0, "the longest that listening may take", low=1, high=600)
+    timeout_seconds: float = setting(60.0, "how long a transcription may take", low=1, high=600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +502,7 @@ class Config:
     )
     node_name: str = setting(
         "",
-        "how this gateway is called among several on one PostgreSQL; empty: after its machine",
+        "name of this gateway among several on one PostgreSQL; empty: the name of the machine",
         env="HERMES_NODE_NAME",
         at="database.node_name",
         needs_restart=True,
@@ -495,10 +510,12 @@ class Config:
     language: str = setting(
         "", "language of the gateway's own texts; empty: each person's own", env="HERMES_LANGUAGE", choices=LANGUAGES
     )
-    timezone: str = setting("", "zone of schedules, resets, logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE)
+    timezone: str = setting(
+        "", "time zone of schedules, resets and logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE
+    )
     allowed_users: tuple[str, ...] = setting(
         (),
-        "ids let in on every platform; `telegram:42` is let in on Telegram alone",
+        "ids with access on every platform; `telegram:42` has access on Telegram only",
         env="GATEWAY_ALLOWED_USERS",
         at="gateway.allowed_users",
     )
@@ -534,7 +551,7 @@ class Config:
     toolsets: Mapping[str, tuple[str, ...]] = by_name("a toolset of your own: the groups in it")
     compression: CompressionConfig = section(CompressionConfig)
     context_windows: Mapping[str, int] = by_name("tokens that this model takes in", low=1000, high=10**8)
-    always_log_local: bool = setting(True, "keep what jobs say in `cron/output` too")
+    always_log_local: bool = setting(True, "also store the output of jobs in `cron/output`")
     cron: CronConfig = section(CronConfig)
     webhooks: WebhooksConfig = section(WebhooksConfig)
     backup: BackupConfig = section(BackupConfig)

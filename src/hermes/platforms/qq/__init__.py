@@ -34,7 +34,7 @@ MANIFEST = Manifest(
             "QQ_CLIENT_SECRET",
             SettingKind.SECRET,
             required=True,
-            help="The bot's AppSecret (clientSecret), shown once beside the AppID; a new one makes the old one void.",
+            help="The bot's AppSecret (clientSecret), shown once beside the AppID; a new one invalidates the old one.",
             label="AppSecret",
             get=("On the same page, make the AppSecret and copy it: it is shown once.",),
         ),
@@ -48,7 +48,7 @@ MANIFEST = Manifest(
             "token_url",
             "QQ_TOKEN_URL",
             default=DEFAULT_TOKEN_URL,
-            help="Where access tokens are asked for.",
+            help="Address that issues access tokens.",
         ),
         Setting(
             "markdown_support",

@@ -47,7 +47,7 @@ MANIFEST = Manifest(
             "base_url",
             "SLACK_BASE_URL",
             default=DEFAULT_BASE_URL,
-            help="Root of the Web API; it also names the address of the socket.",
+            help="Root of the Web API, which also returns the address of the socket.",
         ),
     ),
     build=_build,

@@ -145,8 +145,9 @@ class _WrongKeysOfAddress:
 class WrongKeys:
     """Counts the wrong keys of each address.
 
-    The address is that of the connection. Anybody can write X-Forwarded-For and similar headers, so they do not count;
-    behind a proxy all clients share one address. A right key is always accepted, so this locks nobody out.
+    The address is that of the connection, or the client's that a trusted proxy names. Behind any other proxy all
+    clients share one address, because anybody can write X-Forwarded-For. A valid key is always accepted, so this locks
+    nobody out.
     """
 
     def __init__(self, clock: Clock) -> None:
