@@ -24,7 +24,7 @@ from hermes.cli.wizard import model as model_setup
 from hermes.cli.wizard import platform, terminal
 from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
-from hermes.config.schema import OwnerTerminal
+from hermes.config.agent_settings import OwnerTerminal
 from hermes.core.errors import ConfigError, CredentialsError
 from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from hermes.core.people.access import DmPolicy, GroupPolicy

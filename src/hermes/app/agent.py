@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hermes.agent.board import BoardAccess
 from hermes.agent.delegation import Delegation
+from hermes.agent.entries import BoardAccess, Scheduling
 from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.prompt import PromptBuilder
-from hermes.agent.scheduling import Scheduling
 from hermes.agent.session_search import SessionSearch
 from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.render import SkillCalls

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from hermes.config.agent_settings import ModelConfig as ModelConfig
+from hermes.config.agent_settings import ProviderConfig as ProviderConfig
+from hermes.config.agent_settings import SkillsConfig as SkillsConfig
+from hermes.config.agent_settings import SttConfig as SttConfig
+from hermes.config.agent_settings import ToolProgressMode as ToolProgressMode
+from hermes.config.agent_settings import TtsConfig as TtsConfig
+from hermes.config.agent_settings import WebConfig as WebConfig
 from hermes.config.explain import Explanation as Explanation
 from hermes.config.explain import explain as explain
 from hermes.config.explain import find_key as find_key
@@ -20,14 +27,7 @@ from hermes.config.schema import AccountConfig as AccountConfig
 from hermes.config.schema import ApiConfig as ApiConfig
 from hermes.config.schema import BusyMode as BusyMode
 from hermes.config.schema import Config as Config
-from hermes.config.schema import ModelConfig as ModelConfig
 from hermes.config.schema import Problem as Problem
-from hermes.config.schema import ProviderConfig as ProviderConfig
 from hermes.config.schema import ProxyConfig as ProxyConfig
-from hermes.config.schema import SkillsConfig as SkillsConfig
-from hermes.config.schema import SttConfig as SttConfig
-from hermes.config.schema import ToolProgressMode as ToolProgressMode
-from hermes.config.schema import TtsConfig as TtsConfig
-from hermes.config.schema import WebConfig as WebConfig
 from hermes.config.secrets import secrets_of as secrets_of
 from hermes.config.watch import ConfigWatch as ConfigWatch

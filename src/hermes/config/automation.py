@@ -1,4 +1,4 @@
-"""Declare the settings of jobs, of webhooks and of the dashboard."""
+"""Declare the settings of jobs, the board, webhooks, backups and the dashboard."""
 
 from __future__ import annotations
 
@@ -71,3 +71,11 @@ class DashboardConfig:
     health_timeout: float = setting(
         3.0, "seconds to wait for that gateway", env="GATEWAY_HEALTH_TIMEOUT", low=0.1, high=60
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KanbanConfig:
+    dispatch: bool = setting(True, "whether the agent runs its ready tasks")
+    max_running: int = setting(2, "tasks that the agent works on at the same time", low=1, high=100)
+    task_seconds: float = setting(3600.0, "how long one run of a task may take", low=1, high=604_800)
+    review: bool = setting(False, "whether a finished task waits in `review` until a person completes it")

@@ -7,24 +7,26 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hermes.config.agent_settings import (
+    AgentConfig,
+    ModelConfig,
+    OwnerTerminal,
+    ProviderConfig,
+    TerminalConfig,
+    WebConfig,
+)
 from hermes.config.automation import CronConfig
 from hermes.config.keys import Schema
 from hermes.config.providers import EMBEDDED, KNOWN, KnownProvider
 from hermes.config.schema import (
     AccountConfig,
-    AgentConfig,
     ChatConfig,
     Config,
-    ModelConfig,
-    OwnerTerminal,
     Persona,
     Problem,
-    ProviderConfig,
     ResetPolicy,
     ResetSettings,
     SessionsConfig,
-    TerminalConfig,
-    WebConfig,
 )
 from hermes.config.setting import Path as KeyPath
 from hermes.config.setting import Section, declared_by

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hermes.config.agent_settings import ProviderConfig
 from hermes.config.dotenv import parse_dotenv
 from hermes.config.files import setting_files
-from hermes.config.schema import ProviderConfig
 from hermes.config.values import is_placeholder
 from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from hermes.config.schema import ToolProgressMode
+from hermes.config.agent_settings import ToolProgressMode
 from hermes.core.keys import Target
 from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import Rate, Rates

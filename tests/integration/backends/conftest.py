@@ -19,7 +19,7 @@ from hermes.agent.toolkit.schema import tools_of
 from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.tools import execute_code, process, terminal
 from hermes.config import Config, load
-from hermes.config.schema import OthersTerminal, TerminalConfig
+from hermes.config.agent_settings import OthersTerminal, TerminalConfig
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.roles import PersonRole
 from hermes.services.clock import SystemClock

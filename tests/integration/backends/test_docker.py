@@ -16,7 +16,7 @@ import pytest
 
 from hermes.agent.backends import docker
 from hermes.agent.backends.limits import MB, WorkspaceQuota
-from hermes.config.schema import LimitsConfig, OthersTerminal, OwnerTerminal
+from hermes.config.agent_settings import LimitsConfig, OthersTerminal, OwnerTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from tests.fakes import containers

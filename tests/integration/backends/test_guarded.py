@@ -13,7 +13,7 @@ import pytest
 from hermes.agent.backends import landlock
 from hermes.agent.backends.base import BackendName
 from hermes.agent.toolkit.context import ToolContext
-from hermes.config.schema import LimitsConfig, OwnerTerminal
+from hermes.config.agent_settings import LimitsConfig, OwnerTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from hermes.store.home import make_home

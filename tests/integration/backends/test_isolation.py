@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends import bubblewrap, network
-from hermes.config.schema import OthersTerminal
+from hermes.config.agent_settings import OthersTerminal
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from tests.fakes.programs import needs

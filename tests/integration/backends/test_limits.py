@@ -14,7 +14,7 @@ import pytest
 
 from hermes.agent.backends.limits import MB, WorkspaceQuota, clear_set_id_bits, limits_of, total_memory
 from hermes.agent.backends.process_groups import descendants
-from hermes.config.schema import LimitsConfig
+from hermes.config.agent_settings import LimitsConfig
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import House, running
 

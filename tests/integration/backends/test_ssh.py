@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.config.schema import OwnerTerminal
+from hermes.config.agent_settings import OwnerTerminal
 from hermes.core.roles import PersonRole
 from tests.fakes import sshd
 from tests.fakes.sshd import RealSshd

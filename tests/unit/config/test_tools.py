@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.config.schema import CompressionConfig, ToolChoice
+from hermes.config.agent_settings import CompressionConfig, ToolChoice
 from tests.unit.config.samples import Home
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes.agent.backends.process_groups import descendants
-from hermes.config.schema import LimitsConfig
+from hermes.config.agent_settings import LimitsConfig
 from hermes.core.dataclasses import dataclass
 
 MB = 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from hermes.agent.backends.base import BackendName
-from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
+from hermes.config.agent_settings import OthersTerminal, OwnerTerminal, TerminalConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.roles import PersonRole
 

@@ -13,7 +13,7 @@ from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import let_through
 from hermes.agent.backends.lease import REMOTE_LEASE, leased
 from hermes.agent.backends.output import Output
-from hermes.config.schema import TerminalConfig
+from hermes.config.agent_settings import TerminalConfig
 from hermes.core.errors import ToolError
 from hermes.core.i18n.en import Texts
 

@@ -20,7 +20,7 @@ from hermes.agent.backends.process_groups import birth_of, kill_group
 from hermes.agent.backends.selection import Availability, choose
 from hermes.agent.toolkit.context import ToolContext
 from hermes.config import Config
-from hermes.config.schema import TerminalConfig
+from hermes.config.agent_settings import TerminalConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError, ToolError
 from hermes.core.ports import Clock

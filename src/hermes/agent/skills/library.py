@@ -19,7 +19,7 @@ from hermes.agent.skills import sync
 from hermes.agent.skills.files import read_json
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, read_bounded, read_skill, same_name
 from hermes.agent.skills.reserved import is_reserved
-from hermes.config.schema import SkillsConfig
+from hermes.config.agent_settings import SkillsConfig
 from hermes.config.watch import run_in_thread
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.failures import sentence

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from hermes.config.schema import NO_CHOICE, Config
+from hermes.config.agent_settings import NO_CHOICE
+from hermes.config.schema import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 

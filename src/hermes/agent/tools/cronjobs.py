@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from hermes.agent.scheduling import JobTools, Scheduling
+from hermes.agent.entries import JobTools, Scheduling
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import GatewayError, ToolError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hermes.agent.board import BoardAccess
+from hermes.agent.entries import BoardAccess
 from hermes.agent.kanban import Actor, Board, describe_task
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.files import File, NoFileError, place_of, refuse_unwritable
-from hermes.config.schema import CheckpointsConfig
+from hermes.config.agent_settings import CheckpointsConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import LocalizedText

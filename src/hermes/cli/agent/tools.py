@@ -125,9 +125,9 @@ def _has(access: Access, tool: Tool) -> bool:
 def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool) -> int:
     """Off: a name in ``disabled``. On: taken out there, and where the toolset lacks it, a name in ``enabled``."""
     from hermes.agent.toolkit.toolsets import access_of, known_names
+    from hermes.config.agent_settings import NO_CHOICE
     from hermes.config.edit import set_list
     from hermes.config.keys import nearest
-    from hermes.config.schema import NO_CHOICE
     from hermes.store.home import make_home
 
     tools, home = _tools(), loaded.config.home

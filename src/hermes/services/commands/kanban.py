@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from hermes.agent.board import BoardAccess
+from hermes.agent.entries import BoardAccess
 from hermes.core.entries.kanban import AGENT, TaskState, parse_task_number
 from hermes.services.commands.base import CommandContext, command
 

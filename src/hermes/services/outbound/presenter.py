@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from hermes.config import Config
-from hermes.config.schema import ToolProgressMode
+from hermes.config.agent_settings import ToolProgressMode
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target

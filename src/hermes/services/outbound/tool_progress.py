@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hermes.config.schema import ToolProgressMode
+from hermes.config.agent_settings import ToolProgressMode
 from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
 

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.agent.backends.base import BackendName
 from hermes.agent.backends.selection import Availability, choose
-from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
+from hermes.config.agent_settings import OthersTerminal, OwnerTerminal, TerminalConfig
 from hermes.core.roles import PersonRole
 
 ALL = Availability()

@@ -14,7 +14,8 @@ from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, Accesses, access_of, mistakes
 from hermes.agent.tools import find_tools
 from hermes.app.tools import TOOLS
-from hermes.config.schema import Config, ModelConfig, ToolChoice, WebConfig
+from hermes.config.agent_settings import ModelConfig, ToolChoice, WebConfig
+from hermes.config.schema import Config
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall

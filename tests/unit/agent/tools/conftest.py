@@ -11,7 +11,7 @@ import pytest
 from hermes.agent.todos import TodoLists
 from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.agent.workspace.checkpoints import Checkpoints
-from hermes.config.schema import CheckpointsConfig
+from hermes.config.agent_settings import CheckpointsConfig
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.store.db import Database
 from hermes.store.open import open_database

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.checkpoints import KEEP_BYTES, Blobs, ChangedSinceError, Checkpoints, hash_of
 from hermes.agent.workspace.files import File
-from hermes.config.schema import CheckpointsConfig
+from hermes.config.agent_settings import CheckpointsConfig
 from hermes.core.errors import ToolError
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database, Job

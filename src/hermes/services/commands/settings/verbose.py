@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.config.schema import ToolProgressMode
+from hermes.config.agent_settings import ToolProgressMode
 from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.outbound import tool_progress

@@ -1,12 +1,15 @@
-"""Define how tools schedule work: through the service that keeps the jobs."""
+"""Define how tools and commands reach jobs and the board, which are imported by their first use."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.toolkit.context import ToolContext
 from hermes.core.dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from hermes.agent.kanban import Board
 
 
 class JobTools(Protocol):
@@ -21,6 +24,11 @@ class JobTools(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scheduling:
-    """``jobs`` returns the service; it is imported when the first job is made."""
+    """``jobs`` returns the service that keeps the jobs."""
 
     jobs: Callable[[], JobTools]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardAccess:
+    open: Callable[[], Board]
