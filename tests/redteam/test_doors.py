@@ -394,7 +394,7 @@ def test_z_a_person_at_a_terminal_answers_and_the_work_goes_on(scene: Scene) -> 
 ALONE = """
 import asyncio, json, os, sys, time
 from pathlib import Path
-from hermes.cli.support.client import alone_chat
+from hermes.cli.support.standalone import alone_chat
 from hermes.hosting import processes
 
 async def main(home, attack, spec, out):

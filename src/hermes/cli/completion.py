@@ -120,7 +120,7 @@ def values(command: str, verb: str) -> Iterator[tuple[str, str]]:
 
 def _sessions() -> Iterator[tuple[str, str]]:
     """The newest sessions, told by the gateway, else by the files of their transcripts: no database is opened here."""
-    from hermes.cli.support.client import home_folder
+    from hermes.cli.support.home import home_folder
     from hermes.core.errors import GatewayError
     from hermes.core.text import one_line
     from hermes.hosting.control import client as control

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder, load_config
+from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain, note, say
 from hermes.cli.support.tables import table

@@ -198,7 +198,7 @@ def _tell(outcome: LifecycleResult) -> int:
 
 
 def _status(home: Path, *, as_json: bool) -> int:
-    from hermes.cli.support.client import load_config, outside_platforms
+    from hermes.cli.support.home import load_config, outside_platforms
     from hermes.hosting import lifecycle, status
 
     facts = lifecycle.look(home, command_name(), lambda: outside_platforms(load_config(home).config))

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.core.durations import format_time

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import confirm
 from hermes.core.durations import count, format_time, parse_duration

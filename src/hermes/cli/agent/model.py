@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
 from hermes.hosting.terminal import err, out, out_json, out_result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.core.errors import ConfigError
 from hermes.hosting.terminal import err, out, out_json

@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hermes.cli.chat.surroundings import greet
-    from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+    from hermes.cli.support.client import GatewayClient, Standalone
+    from hermes.cli.support.home import home_folder
 
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()

@@ -36,7 +36,8 @@ from hermes.cli.chat.status_line import StatusLine
 from hermes.cli.chat.surroundings import LEAVING, here
 from hermes.cli.chat.theme import fragments, shows_links
 from hermes.cli.chat.turn_view import FollowedSay, TurnView, format_seconds
-from hermes.cli.support.client import GatewayClient, load_config
+from hermes.cli.support.client import GatewayClient
+from hermes.cli.support.home import load_config
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.en import Texts
 from hermes.hosting.terminal import restore_title, save_title

@@ -9,7 +9,8 @@ from typing import Any
 
 from hermes.cli.chat.progress import Progress
 from hermes.cli.chat.surroundings import SAY_SECONDS, surroundings
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.screen import complain, note
 from hermes.core.dataclasses import dataclass

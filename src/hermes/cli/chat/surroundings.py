@@ -6,7 +6,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import GatewayClient, load_config, outside_platforms
+from hermes.cli.support.client import GatewayClient
+from hermes.cli.support.home import load_config, outside_platforms
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.screen import note
 from hermes.core.i18n.catalogue import words_of

@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.config.providers import env_prefix
 from hermes.core.durations import format_duration

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.home import exposed_paths
-from hermes.cli.support.client import outside_platforms
+from hermes.cli.support.home import outside_platforms
 from hermes.core.durations import count
 from hermes.core.people.access import DmPolicy, GroupPolicy
 from hermes.store.home_faults import typed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.checks import config, growth, home, model, network, people, ports, service, stores
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.jobs import jobs_check
-from hermes.cli.support.client import load_config, outside_platforms
+from hermes.cli.support.home import load_config, outside_platforms
 from hermes.hosting import lifecycle, status
 from hermes.services.adapters.registry import find_platforms
 from hermes.store.home import Whose, inspect_home

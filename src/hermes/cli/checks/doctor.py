@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder, refuse_agent
+from hermes.cli.support.client import refuse_agent
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.prompts import confirm
 from hermes.cli.support.screen import complain

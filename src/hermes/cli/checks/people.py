@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.checks.finding import Finding
 from hermes.cli.checks.stores import Store
-from hermes.cli.support.client import outside_platforms
+from hermes.cli.support.home import outside_platforms
 from hermes.core.durations import count, format_duration
 from hermes.core.people.access import DmPolicy
 

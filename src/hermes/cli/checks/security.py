@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes.cli.checks.doctor import screen
-from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.hosting.terminal import out, out_json
 

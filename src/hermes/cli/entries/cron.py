@@ -6,7 +6,8 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.errors import GatewayError
 from hermes.core.text import one_line

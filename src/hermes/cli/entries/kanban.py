@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.durations import format_time
 from hermes.hosting.terminal import out_lines, out_result

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.hosting.terminal import out, out_result
 

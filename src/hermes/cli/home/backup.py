@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.backups import PG_DUMP, backup_folder, find_archive, known_secrets, make_backup, request_of
-from hermes.cli.support.client import home_folder, load_config, refuse_agent
+from hermes.cli.support.client import refuse_agent
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import confirm
 from hermes.cli.support.screen import note, telling_interruption

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.screen import telling_interruption
 from hermes.core.durations import count
@@ -126,7 +127,7 @@ def offer(home: Path, description: str) -> None:
 
 
 def _is_alone(home: Path) -> bool:
-    from hermes.cli.support.client import is_listening
+    from hermes.cli.support.holder import is_listening
     from hermes.hosting.control import client as control
 
     return not control.is_running(home) and not is_listening(home)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import load_config, refuse_agent, refuse_foreign
-from hermes.cli.support.home import home_folder
+from hermes.cli.support.client import refuse_agent
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name, program
 from hermes.cli.support.prompts import confirm
 from hermes.core.errors import ConfigError, GatewayError

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.core.durations import count
 from hermes.core.errors import ConfigError, GatewayError

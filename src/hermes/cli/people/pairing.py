@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.core.errors import GatewayError
 from hermes.hosting.terminal import out_result
 

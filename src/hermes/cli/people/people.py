@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import home_folder
 from hermes.hosting.terminal import out_result
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.screen import say
 from hermes.core.keys import MAIN
 

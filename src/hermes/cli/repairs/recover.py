@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.checks.stores import side_stores
-from hermes.cli.support.client import home_folder
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.hosting.terminal import out_result
 from hermes.hosting.translation import tr

@@ -16,7 +16,8 @@ from hermes.cli.checks import stores
 from hermes.cli.checks.home import exposed_paths, leftovers
 from hermes.cli.repairs.open_stores import open_each
 from hermes.cli.repairs.undo import UndoRecord
-from hermes.cli.support.client import GatewayClient, Standalone, load_config, outside_platforms
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.home import load_config, outside_platforms
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count
 from hermes.core.errors import GatewayError

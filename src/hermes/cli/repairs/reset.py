@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.checks import stores
 from hermes.cli.repairs.open_stores import open_each
-from hermes.cli.support.client import load_config, outside_platforms, refuse_foreign
+from hermes.cli.support.home import load_config, outside_platforms, refuse_foreign
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.prompts import confirm
 from hermes.core.durations import count

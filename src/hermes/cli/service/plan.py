@@ -173,7 +173,7 @@ def _as(plan: ServicePlan) -> str:
 
 def only_in_this_shell(home: Path) -> list[str]:
     """Settings that only this shell holds: a service would not see them."""
-    from hermes.cli.support.client import load_config
+    from hermes.cli.support.home import load_config
     from hermes.config.resolved import Rank
 
     winners = [resolved.winner for resolved in load_config(home).sources.values()]

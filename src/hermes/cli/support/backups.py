@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hermes
-from hermes.cli.support.client import load_config
+from hermes.cli.support.home import load_config
 from hermes.core.errors import GatewayError
 from hermes.store.backup import contents
 

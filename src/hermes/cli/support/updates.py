@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.backups import PG_DUMP, make_backup
-from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
 

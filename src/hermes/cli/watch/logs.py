@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.screen import complain
 from hermes.core.durations import parse_duration
 from hermes.hosting import paths

@@ -8,15 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import (
-    GatewayClient,
-    NothingIsStoredError,
-    Standalone,
-    home_folder,
-    load_config,
-    lone_owner,
-    outside_platforms,
-)
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.holder import lone_owner
+from hermes.cli.support.home import NothingIsStoredError, home_folder, load_config, outside_platforms
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count, format_duration
 from hermes.core.errors import GatewayError

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import load_config
+from hermes.cli.support.home import load_config
 from hermes.cli.support.prompts import Choice, Questions
 from hermes.cli.support.screen import say
 from hermes.cli.wizard.page import wrap

@@ -10,7 +10,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
 from hermes.cli.support.screen import complain, say

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import home_folder, refuse_foreign
+from hermes.cli.support.home import home_folder, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.cli.wizard.flags import add_setup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.support.client import load_config
+from hermes.cli.support.home import load_config
 from hermes.cli.support.prompts import Choice
 from hermes.cli.wizard.platform import write
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.home import home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError

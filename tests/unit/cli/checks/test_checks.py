@@ -21,8 +21,8 @@ from hermes.cli.checks.people import people_check
 from hermes.cli.checks.ports import api_check, ports_check
 from hermes.cli.checks.service import service_check
 from hermes.cli.checks.stores import Store, look_at_files, stores_check
-from hermes.cli.support.client import load_config
 from hermes.cli.support.connectivity import Reached, list_of
+from hermes.cli.support.home import load_config
 from hermes.cli.watch.status import unreported_problems
 from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts

@@ -22,8 +22,8 @@ from hermes.cli.checks.network import clock_difference, network_check
 from hermes.cli.checks.people import unanswered_check
 from hermes.cli.checks.ports import port_holder, ports_check
 from hermes.cli.checks.stores import Store, StoreFile, look_at_file, side_stores, stores_check
-from hermes.cli.support.client import load_config
 from hermes.cli.support.connectivity import Reached, clock_ahead
+from hermes.cli.support.home import load_config
 from hermes.hosting.status import Facts
 from hermes.store.home import make_home
 from hermes.store.open import open_database

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.cli.repairs.repairs import plan_repairs
 from hermes.cli.repairs.undo import UndoRecord
-from hermes.cli.support.client import load_config
+from hermes.cli.support.home import load_config
 from hermes.core.errors import GatewayError
 from hermes.store.home import make_home
 

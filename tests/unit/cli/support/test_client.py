@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from hermes.cli.support.client import GatewayClient, InProcessGateway, Standalone
+from hermes.cli.support.client import GatewayClient, Standalone
+from hermes.cli.support.standalone import InProcessGateway
 from hermes.core.errors import GatewayError, HomeInUseError
 from hermes.hosting import heartbeat, locks, paths
 from hermes.hosting.control.server import ControlServer
