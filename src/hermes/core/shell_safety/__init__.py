@@ -8,10 +8,12 @@ Read the modules in this order:
 
 1. ``judge``: the entry, and the verdict. ``classes``: the kinds of danger.
 2. ``tree``: the syntax tree of a text, and when it is trusted. ``words``: the words a program receives.
-3. ``walk``: commands in order, with folders, variables, pipes and redirections.
+   ``paths``: paths by their text.
+3. ``walk``: commands in order, with folders, variables, pipes and redirections. ``flow``: what passes between them.
 4. ``command``: choose the rules for one command. ``simple_command``: the rules for every program. By subject:
    ``shell_builtins``, ``runners``, ``interpreters``, ``file_programs``, ``network_programs``, ``git``.
-5. ``judging``: what was found so far, and the commands that are refused to everybody.
+5. ``findings``: what was found so far. ``hard_list``: the commands that are refused to everybody. ``judging``: texts,
+   scripts and code, one inside the other. ``python_code`` and ``code``: code for interpreters.
 6. The tables: ``reading`` (programs that only read), ``dangerous`` (programs that ask), ``running`` (programs that run
-   others), ``places`` (files that need a question). ``code``: code for interpreters.
+   others), ``places`` (files that need a question).
 """

@@ -9,21 +9,18 @@ from collections.abc import Sequence
 from hermes.core.shell_safety import dangerous, reading, running
 from hermes.core.shell_safety.classes import Danger
 from hermes.core.shell_safety.file_programs import FilePrograms
+from hermes.core.shell_safety.flow import FoldersAfter
 from hermes.core.shell_safety.git import Git
+from hermes.core.shell_safety.hard_list import judge_hard
 from hermes.core.shell_safety.interpreters import Interpreters, interpreter
-from hermes.core.shell_safety.judging import (
-    DEEPEST,
-    FoldersAfter,
-    few,
-    find_starts,
-    path_tokens,
-)
+from hermes.core.shell_safety.judging import DEEPEST
 from hermes.core.shell_safety.network_programs import NetworkPrograms
+from hermes.core.shell_safety.paths import few, path_tokens
 from hermes.core.shell_safety.places import names
 from hermes.core.shell_safety.runners import Runners
 from hermes.core.shell_safety.shell_builtins import BUILTINS, ShellBuiltins
 from hermes.core.shell_safety.simple_command import WRITES_FILES
-from hermes.core.shell_safety.words import Word
+from hermes.core.shell_safety.words import Word, find_starts
 
 
 class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkPrograms, Git):
@@ -60,7 +57,7 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
         """Judge a program that is named by its path: a script of the workspace is read."""
         program = posixpath.basename(first.text)
         self._rules(program, words)
-        self._judging.hard(program, words, self._folders)
+        judge_hard(self._judging, program, words, self._folders)
         for path in self._judging.paths(first.text, self._folders):
             self._judging.script(path, self._depth, self._folders, is_shell=False)
         self._name_all(words, program)
@@ -78,7 +75,7 @@ class CommandRun(ShellBuiltins, Runners, Interpreters, FilePrograms, NetworkProg
         ):
             self._ask(Danger.DETACHES)
         self._rules(program, words)
-        self._judging.hard(program, words, self._folders)
+        judge_hard(self._judging, program, words, self._folders)
         if program in running.FETCHERS:
             self._judging.fetched()
         if program in ("cd", "pushd", "popd"):

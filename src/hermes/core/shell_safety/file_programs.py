@@ -9,14 +9,9 @@ from itertools import pairwise
 
 from hermes.core.shell_safety import dangerous, reading
 from hermes.core.shell_safety.classes import Danger
-from hermes.core.shell_safety.judging import (
-    NOWHERE,
-    find_starts,
-    is_plain_name,
-    option_text,
-)
+from hermes.core.shell_safety.paths import NOWHERE
 from hermes.core.shell_safety.simple_command import SimpleCommand
-from hermes.core.shell_safety.words import UNKNOWN, Word
+from hermes.core.shell_safety.words import UNKNOWN, Word, find_starts, is_plain_name, option_text
 
 
 class FilePrograms(SimpleCommand):

@@ -15,7 +15,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.shell_safety.classes import CLASSES as CLASSES
 from hermes.core.shell_safety.classes import Danger as Danger
-from hermes.core.shell_safety.judging import Judging, Read, Resolve, Site
+from hermes.core.shell_safety.findings import Read, Resolve, Site
+from hermes.core.shell_safety.judging import Judging
 from hermes.core.shell_safety.places import is_secret as is_secret
 from hermes.core.shell_safety.walk import walk_text
 

@@ -8,13 +8,9 @@ from collections.abc import Sequence
 
 from hermes.core.shell_safety import reading, running
 from hermes.core.shell_safety.classes import Danger
-from hermes.core.shell_safety.judging import (
-    NOWHERE,
-    option_text,
-    path_tokens,
-)
+from hermes.core.shell_safety.paths import NOWHERE, path_tokens
 from hermes.core.shell_safety.simple_command import SimpleCommand
-from hermes.core.shell_safety.words import SPLITS, Word
+from hermes.core.shell_safety.words import SPLITS, Word, option_text
 
 
 class Runners(SimpleCommand):

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 
 from hermes.core.shell_safety import reading
 from hermes.core.shell_safety.classes import Danger
-from hermes.core.shell_safety.judging import (
-    NOWHERE,
-    FoldersAfter,
-    few,
-    normal,
-)
+from hermes.core.shell_safety.flow import FoldersAfter
+from hermes.core.shell_safety.paths import NOWHERE, few, normal
 from hermes.core.shell_safety.places import names
 from hermes.core.shell_safety.simple_command import SimpleCommand
 from hermes.core.shell_safety.words import SPLITS, UNKNOWN, Word

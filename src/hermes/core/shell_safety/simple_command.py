@@ -10,20 +10,12 @@ from typing import Protocol
 
 from hermes.core.shell_safety import dangerous, places, running
 from hermes.core.shell_safety.classes import Danger
-from hermes.core.shell_safety.judging import (
-    NOWHERE,
-    Feed,
-    FoldersAfter,
-    Judging,
-    few,
-    is_plain_name,
-    name_word,
-    normal,
-    option_text,
-    path_tokens,
-)
+from hermes.core.shell_safety.findings import name_word
+from hermes.core.shell_safety.flow import Feed, FoldersAfter
+from hermes.core.shell_safety.judging import Judging
+from hermes.core.shell_safety.paths import NOWHERE, few, normal, path_tokens
 from hermes.core.shell_safety.places import names
-from hermes.core.shell_safety.words import Word
+from hermes.core.shell_safety.words import Word, is_plain_name, option_text
 
 
 class ShellState(Protocol):

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING
 from hermes.core.shell_safety import dangerous, running, tree
 from hermes.core.shell_safety.classes import Danger
 from hermes.core.shell_safety.command import CommandRun
-from hermes.core.shell_safety.judging import (
-    NO_FEED,
-    NOWHERE,
-    Feed,
-    FoldersAfter,
-    Judging,
-    few,
-    is_plain_name,
-    name_word,
-    path_tokens,
-)
-from hermes.core.shell_safety.words import SPLITS, TAME, UNKNOWN, Variables, Word, Words
+from hermes.core.shell_safety.findings import name_word
+from hermes.core.shell_safety.flow import NO_FEED, TAME_OUTPUT, Feed, FoldersAfter, literal_output
+from hermes.core.shell_safety.judging import Judging
+from hermes.core.shell_safety.paths import NOWHERE, few, path_tokens
+from hermes.core.shell_safety.words import SPLITS, TAME, UNKNOWN, Variables, Word, Words, is_plain_name
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -353,7 +346,7 @@ class Walk:
         bare = text[2:-1].strip() if text.startswith("$(") else text[1:-1].strip()
         if bare == "pwd" and len(folders) == 1 and next(iter(folders)) not in ("", NOWHERE):
             return next(iter(folders))
-        return TAME if _TAME_OUTPUT.fullmatch(bare) else SPLITS
+        return TAME if TAME_OUTPUT.fullmatch(bare) else SPLITS
 
     # Commands
 
@@ -488,17 +481,6 @@ def walk_text(
     return Walk(judging, parsed, text, depth, feed).run(root, folders)
 
 
-def literal_output(words: Sequence[Word], feed: Feed) -> str | None:
-    """Return what ``echo`` or ``printf`` prints, if that is certain."""
-    program, *rest = (word.text for word in words)
-    if program not in ("echo", "printf") or not all(word.is_known for word in words):
-        return feed.text if program == "cat" and len(words) == 1 else None
-    text = " ".join(word for word in rest if not (program == "echo" and word in ("-n", "-e", "-ne", "-en", "-E")))
-    if "\\" in text.replace("\\n", "") or ("%" in text and program == "printf"):
-        return None
-    return text.replace("\\n", "\n")
-
-
 _MOVES = re.compile(r"(?<![\w.-])(cd|pushd|popd)(?![\w-])|chdir|-C\b")
 _ARITHMETIC = re.compile(
     r"\(\(.{0,300}?\)\)|\$\[[^]]{0,300}\]|\blet\s+[^;&|\n]{0,300}|(?<!\S)\S{1,200}\s+-(?:eq|ne|lt|le|gt|"
@@ -507,9 +489,3 @@ _ARITHMETIC = re.compile(
     re.DOTALL,
 )
 _READ_MOSTLY = re.compile(r"^/(usr|opt|lib|lib64|nix|bin)(/|$)")
-_TAME_OUTPUT = re.compile(
-    r"nproc|date( -u)?( ['\"]?\+[%A-Za-z0-9_.:]+['\"]?)?|whoami|id -u|id -g|uname( -[mrsn])?|hostname|arch|"
-    r"git rev-parse (--short )?HEAD|git rev-parse --abbrev-ref HEAD|git branch --show-current|"
-    r"git describe( --tags| --always)*|"
-    r"wc -l < [\w./-]+|[^;&|`$<>]*\| wc -[lcw]|getconf _NPROCESSORS_ONLN|python3? --version"
-)

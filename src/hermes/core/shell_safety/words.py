@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -350,3 +350,43 @@ def _sequence(text: str) -> list[str]:
     is_number = first.lstrip("-").isdigit()
     low, high = sorted((int(first), int(last)) if is_number else (ord(first), ord(last)))
     return [str(one) if is_number else chr(one) for one in range(low, min(high, low + MOST_BRACES) + 1)]
+
+
+def find_starts(words: Sequence[Word]) -> list[Word]:
+    """Return the folders that ``find`` starts from."""
+    found = []
+    for word in words:
+        if word.text.startswith(("-", "(", "!")):
+            if word.text in ("-H", "-L", "-P") or word.text.startswith(("-O", "-D")):
+                continue
+            break
+        found.append(word)
+    return found or [Word(".")]
+
+
+def is_plain_name(word: Word) -> bool:
+    """Tell whether a word is no option and stays below its folder.
+
+    The same must hold for all that a pattern in it may match.
+    """
+    text = word.text
+    if not word.is_tame or text.startswith(("-", "/", "~")) or ".." in text:
+        return False
+    if not word.globs:
+        return True
+    if re.search(r"(^|/)\.[*?\[]", text):
+        return False
+    return text[:1] not in "*?[" or "." in text or "/" in text
+
+
+def option_text(words: Sequence[Word], *wanted: str) -> str:
+    """Return the value of an option: the next word, or the rest of the same word."""
+    for number, word in enumerate(words):
+        if word.text in wanted and number + 1 < len(words):
+            return words[number + 1].text
+        for name in wanted:
+            if word.text.startswith(f"{name}=") or (
+                len(name) == 2 and word.text.startswith(name) and len(word.text) > 2
+            ):
+                return word.text[len(name) :].lstrip("=")
+    return ""
