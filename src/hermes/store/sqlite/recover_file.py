@@ -15,6 +15,7 @@ from hermes.store import home, migrate
 from hermes.store.sqlite import recovery, schema_repair
 from hermes.store.sqlite.file import SUFFIXES, beside
 from hermes.store.sqlite.losses import Loss, Report
+from hermes.store.sqlite.salvage import TableReader, insert_rows
 
 BESIDE = (*SUFFIXES, "-journal", ".head", ".pages")
 """What may lie beside a store and help to read it."""
@@ -125,8 +126,8 @@ def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: s
     try:
         target.execute(sql)
         names = [f'"{column.name}"' for column in schema_repair.columns(source, table)]
-        reader = recovery.TableReader(source, quoted, names)
-        count = recovery.insert_rows(target, quoted, names, reader.rows())
+        reader = TableReader(source, quoted, names)
+        count = insert_rows(target, quoted, names, reader.rows())
     except sqlite3.DatabaseError as error:
         report.losses.append(Loss(table, 0, is_exact=False))
         report.notes.append(f"The table {table} could not be read ({error}).")
