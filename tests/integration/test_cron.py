@@ -16,7 +16,8 @@ from hermes.services.cron.timer import CronTimer
 from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.entries import jobs as store
-from hermes.store.entries.jobs import JobRow, JobSlot
+from hermes.store.entries.job_slots import JobSlot
+from hermes.store.entries.jobs import JobRow
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram

@@ -10,7 +10,7 @@ from hermes.core.entries.job_slots import SlotState
 from hermes.services.cron.firing import fire_due, follow_clock, lane_of
 from hermes.store import people
 from hermes.store.db import Database, Tx
-from hermes.store.entries import jobs
+from hermes.store.entries import job_slots, jobs
 from hermes.store.entries.jobs import JobRow
 from hermes.store.open import open_database
 
@@ -52,7 +52,7 @@ async def test_nodes_that_fire_at_once_enter_each_slot_once(database: Database, 
             await database.write(fire_due, CONFIG, pause, now=NOW + hour * 3600)
         assert len(await database.read(events)) == 40, "the second slot is skipped while the first run is open"
         for number in range(40):
-            slots = await database.read(jobs.slots_of, f"job_{number}")
+            slots = await database.read(job_slots.slots_of, f"job_{number}")
             assert [slot.state for slot in slots] == [SlotState.SKIPPED, SlotState.RAN]
     finally:
         for other in others:
@@ -69,7 +69,7 @@ async def test_a_clock_that_was_set_back_finds_the_slots_that_ran(database: Data
     assert found.next_slot == NOW - 3600
     for at in (NOW - 3600, NOW, NOW + 3600):
         await database.write(fire_due, CONFIG, pause, now=at)
-    slots = await database.read(jobs.slots_of, "job_1")
+    slots = await database.read(job_slots.slots_of, "job_1")
     assert sorted(slot.slot for slot in slots) == [NOW - 3600, NOW, NOW + 3600]
     assert len(await database.read(events)) == 1, "the others were skipped: the first run is open"
 
@@ -78,18 +78,18 @@ async def test_removing_a_job_removes_its_ledger_and_what_waits(database: Databa
     await database.write(prepare, [job(1)])
     await database.write(fire_due, CONFIG, pause, now=NOW + 3600)
     assert await database.write(jobs.remove, "job_1", lane=str(lane_of("job_1")), now=NOW + 3601)
-    assert await database.read(jobs.slots_of, "job_1") == []
-    assert await database.read(jobs.ended) == []
+    assert await database.read(job_slots.slots_of, "job_1") == []
+    assert await database.read(job_slots.ended) == []
 
 
 async def test_old_entries_go_and_the_newest_of_each_job_stay(database: Database) -> None:
     def fill(tx: Tx) -> None:
-        for number in range(jobs.KEPT_SLOTS + 20):
-            jobs.note_run(tx, "job_1", number, state=SlotState.RAN, event_id="", now=float(number))
+        for number in range(job_slots.KEPT_SLOTS + 20):
+            job_slots.note_run(tx, "job_1", number, state=SlotState.RAN, event_id="", now=float(number))
         tx.run("UPDATE job_slots SET outcome = 'done'")
 
     await database.write(fill)
-    assert await database.write(jobs.forget_slots, before=NOW) == 20
-    kept = await database.read(jobs.slots_of, "job_1", limit=1000)
-    assert len(kept) == jobs.KEPT_SLOTS
+    assert await database.write(job_slots.forget_slots, before=NOW) == 20
+    kept = await database.read(job_slots.slots_of, "job_1", limit=1000)
+    assert len(kept) == job_slots.KEPT_SLOTS
     assert min(slot.slot for slot in kept) == 20

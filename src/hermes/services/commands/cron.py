@@ -10,7 +10,8 @@ from hermes.services.commands.base import CommandContext, command
 
 if TYPE_CHECKING:
     from hermes.services.cron.jobs import Jobs, Maker
-    from hermes.store.entries.jobs import JobRow, JobSlot
+    from hermes.store.entries.job_slots import JobSlot
+    from hermes.store.entries.jobs import JobRow
 
 MAX_LISTED = 20
 OPTIONS = {

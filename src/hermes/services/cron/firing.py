@@ -21,8 +21,9 @@ from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
 from hermes.store import codec, inbox, pairings, people
 from hermes.store.db import Tx
-from hermes.store.entries import jobs
-from hermes.store.entries.jobs import JobRow, JobState, SlotDelivery
+from hermes.store.entries import job_slots, jobs
+from hermes.store.entries.job_slots import SlotDelivery
+from hermes.store.entries.jobs import JobRow, JobState
 from hermes.store.inbox import InboxState, Incoming
 from hermes.store.pairings import PairingState
 
@@ -65,7 +66,7 @@ def fire_due(tx: Tx, config: Config, pause: Callable[[Tx, JobRow, str], None], *
             continue
         decision = _decide(tx, job, config, now)
         for passed in decision.passed:
-            jobs.note_passed(tx, job.id, passed, now=now)
+            job_slots.note_passed(tx, job.id, passed, now=now)
         for run in decision.runs:
             if fire(tx, job, config, run.slot, run.state, now=now):
                 lanes.append(str(lane_of(job.id)))
@@ -77,16 +78,16 @@ def _decide(tx: Tx, job: JobRow, config: Config, now: float) -> SlotDecision:
     zone, schedule = zone_of_job(job, config), job.due
     quiet = _quiet_hours(job.quiet or config.cron.quiet_hours)
     slot: float | None = job.next_slot
-    newest = jobs.newest_slot(tx, job.id)
+    newest = job_slots.newest_slot(tx, job.id)
 
     def following(after: float) -> float | None:
         """Return the next slot that the ledger does not have: after the clock was set back it has later ones."""
         found = next_after(schedule, after, zone)
-        while found is not None and found <= newest and jobs.is_decided(tx, job.id, found):
+        while found is not None and found <= newest and job_slots.is_decided(tx, job.id, found):
             found = next_after(schedule, found, zone)
         return found
 
-    if slot is not None and slot <= newest and jobs.is_decided(tx, job.id, slot):
+    if slot is not None and slot <= newest and job_slots.is_decided(tx, job.id, slot):
         slot = following(slot)
     if slot is None or slot > now:
         return SlotDecision(next_slot=slot)
@@ -96,7 +97,7 @@ def _decide(tx: Tx, job: JobRow, config: Config, now: float) -> SlotDecision:
         following,
         CatchUp(job.catch_up),
         is_once=schedule.kind is ScheduleKind.ONCE,
-        is_busy=jobs.is_busy(tx, job.id),
+        is_busy=job_slots.is_busy(tx, job.id),
         quiet_until=quiet.until(now, zone) if quiet is not None else 0.0,
         runs_left=job.runs_left,
     )
@@ -125,11 +126,11 @@ def _move_on(tx: Tx, job: JobRow, decision: SlotDecision, now: float) -> None:
 def fire(tx: Tx, job: JobRow, config: Config, slot: float, state: SlotState, *, now: float, reason: str = "") -> bool:
     """Enter a slot into the ledger and its event into the inbox. False: the slot was decided before."""
     event_id = f"ev_{job.id}_{slot:.3f}".removesuffix(".000")
-    if not jobs.note_run(tx, job.id, slot, state=state, event_id=event_id, reason=reason, now=now):
+    if not job_slots.note_run(tx, job.id, slot, state=state, event_id=event_id, reason=reason, now=now):
         return False
     targets, trouble = deliver_to(job, config)
     if trouble:
-        jobs.note_delivery(tx, job.id, slot, SlotDelivery.FAILED, trouble)
+        job_slots.note_delivery(tx, job.id, slot, SlotDelivery.FAILED, trouble)
     request = request_of(job, targets, slot)
     incoming = Incoming(
         id=event_id,

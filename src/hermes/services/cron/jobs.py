@@ -30,8 +30,9 @@ from hermes.services.outbound.alerts import home_channels
 from hermes.services.time_zone import zone_of
 from hermes.store import grants
 from hermes.store.db import Database, Tx
-from hermes.store.entries import jobs
-from hermes.store.entries.jobs import JobRow, JobSlot, JobState, SlotDelivery
+from hermes.store.entries import job_slots, jobs
+from hermes.store.entries.job_slots import JobSlot, SlotDelivery
+from hermes.store.entries.jobs import JobRow, JobState
 from hermes.store.grants import JOB_GRANTS, Grant
 from hermes.store.ids import new_id
 
@@ -465,20 +466,20 @@ def _run_now(tx: Tx, job: JobRow, config: Config, *, key: str, now: float) -> st
     """Fire a slot of its own, a fraction of a second beside those of the schedule."""
     slot = round(now, 3)
     if key:
-        known = jobs.event_of_run(tx, job.id, key)
+        known = job_slots.event_of_run(tx, job.id, key)
         if known:
             return known
-    while slot.is_integer() or jobs.slot_of(tx, job.id, slot) is not None:
+    while slot.is_integer() or job_slots.slot_of(tx, job.id, slot) is not None:
         slot = round(slot + 0.001, 3)
     fire(tx, job, config, slot, SlotState.RAN, now=now, reason=key or "run by hand")
-    found = jobs.slot_of(tx, job.id, slot)
+    found = job_slots.slot_of(tx, job.id, slot)
     return found.event_id if found is not None else ""
 
 
 def _history(tx: Tx, job_id: str, limit: int) -> list[JobSlot]:
     found = []
-    for slot in jobs.slots_of(tx, job_id, limit=limit):
+    for slot in job_slots.slots_of(tx, job_id, limit=limit):
         if slot.delivery == SlotDelivery.WAITING:
-            slot = replace(slot, delivery=jobs.delivery_of(tx, slot.turn_id)[0].value)
+            slot = replace(slot, delivery=job_slots.delivery_of(tx, slot.turn_id)[0].value)
         found.append(slot)
     return found

@@ -30,8 +30,9 @@ from hermes.services.people.pairing import words_at_home
 from hermes.services.turns.lanes import Lanes
 from hermes.store import codec, outbox
 from hermes.store.db import Database, Tx
-from hermes.store.entries import jobs
-from hermes.store.entries.jobs import JobRow, JobSlot, Outcome, SlotDelivery
+from hermes.store.entries import job_slots, jobs
+from hermes.store.entries.job_slots import JobSlot, Outcome, SlotDelivery
+from hermes.store.entries.jobs import JobRow
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.private_files import write_private
 from hermes.store.sessions import transcripts
@@ -162,7 +163,7 @@ class CronTimer:
     async def _follow_clock(self) -> None:
         by = self._clock_moved
         if by is None:  # at the start: it may have been set back while nobody looked
-            newest = await self._db.read(jobs.newest_decided)
+            newest = await self._db.read(job_slots.newest_decided)
             by = 0.0 if newest > self._clock.now() + CLOCK_BACK_SECONDS else None
         if by is not None:
             await self._db.alone(follow_clock, self._config(), by=by, now=self._clock.now())
@@ -186,9 +187,9 @@ class CronTimer:
             if run.slot.delivery == SlotDelivery.FAILED:
                 delivery, why = SlotDelivery.FAILED, run.slot.error
             elif run.outcome is Outcome.DONE:
-                delivery, why = jobs.delivery_of(tx, run.turn_id)
+                delivery, why = job_slots.delivery_of(tx, run.turn_id)
             error = run.error or why
-            if not jobs.settle(tx, run.slot, outcome=run.outcome, error=error, delivery=delivery, now=now):
+            if not job_slots.settle(tx, run.slot, outcome=run.outcome, error=error, delivery=delivery, now=now):
                 continue
             if run.job is None:
                 continue
@@ -266,15 +267,15 @@ class CronTimer:
         now = self._clock.now()
         rows = await self._db.write(self._follow_deliveries)
         self._outbox_writer.due(rows)
-        await self._db.alone(jobs.forget_slots, before=now - jobs.KEPT_SECONDS)
+        await self._db.alone(job_slots.forget_slots, before=now - job_slots.KEPT_SECONDS)
 
     def _follow_deliveries(self, tx: Tx) -> list[Outgoing]:
         rows: list[Outgoing] = []
-        for slot in jobs.undelivered(tx):
-            delivery, why = jobs.delivery_of(tx, slot.turn_id)
+        for slot in job_slots.undelivered(tx):
+            delivery, why = job_slots.delivery_of(tx, slot.turn_id)
             if delivery is SlotDelivery.WAITING:
                 continue
-            jobs.note_delivery(tx, slot.job_id, slot.slot, delivery, why)
+            job_slots.note_delivery(tx, slot.job_id, slot.slot, delivery, why)
             job = jobs.get(tx, slot.job_id)
             if job is not None:
                 self._count_delivery(tx, job, slot, delivery, why, rows)
@@ -296,8 +297,8 @@ def _overview(tx: Tx, *, before: float) -> dict[str, Any]:
 
 def _ended_runs(tx: Tx) -> list[_EndedRun]:
     found = []
-    for slot in jobs.ended(tx):
-        outcome, error = jobs.outcome_of(tx, slot)
+    for slot in job_slots.ended(tx):
+        outcome, error = job_slots.outcome_of(tx, slot)
         text = _last_words(tx, slot.turn_id)
         if outcome is Outcome.DONE and is_silent(text):
             outcome = Outcome.SILENT

@@ -11,7 +11,7 @@ from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.services.turns.turn import PreparationError, RunningTurn, TurnServices
 from hermes.store.db import Tx
-from hermes.store.entries import jobs
+from hermes.store.entries import job_slots
 from hermes.store.turns import steps
 
 MARK = "[prepared for this run]"
@@ -47,7 +47,7 @@ async def _script_output(parts: TurnServices, work: RunningTurn) -> str:
     options, db = work.options, parts.db
     if not may(work.role, Action.APPROVE_HOST):
         raise PreparationError(NOT_ALLOWED)
-    if not await db.write(jobs.begin_script, options.job, options.slot):
+    if not await db.write(job_slots.begin_script, options.job, options.slot):
         return await db.read(_stored_output, options.job, options.slot, options.script)
     output, error = "", ""
     try:
@@ -60,14 +60,14 @@ async def _script_output(parts: TurnServices, work: RunningTurn) -> str:
     except scripts.ScriptFailedError as failed:
         error = str(failed)
     output, error = parts.toolbox.hide(storable(output)), parts.toolbox.hide(storable(error))
-    await db.write(jobs.end_script, options.job, options.slot, output=output, error=error)
+    await db.write(job_slots.end_script, options.job, options.slot, output=output, error=error)
     if error:
         raise PreparationError(error)
     return output
 
 
 def _stored_output(tx: Tx, job_id: str, slot: float, name: str) -> str:
-    found = jobs.slot_of(tx, job_id, slot)
+    found = job_slots.slot_of(tx, job_id, slot)
     if found is None or found.script_state == "started":
         raise PreparationError(INTERRUPTED.format(name=name))
     if found.script_state == "failed":
