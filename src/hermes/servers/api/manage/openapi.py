@@ -6,9 +6,10 @@ from functools import lru_cache
 
 import orjson
 
-from hermes.servers.api import openapi
 from hermes.servers.api.manage import bodies
-from hermes.servers.api.openapi import STREAM_TYPE, Schema, given, route, shape
+from hermes.servers.api.openapi.document import document as document_with
+from hermes.servers.api.openapi.routes import given, route
+from hermes.servers.api.openapi.shapes import STREAM_TYPE, Schema, shape
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxState
 
@@ -197,4 +198,4 @@ def page() -> bytes:
 
 
 def document() -> Schema:
-    return openapi.document(ROUTES, ANSWERS, BODIES)
+    return document_with(ROUTES, ANSWERS, BODIES)
