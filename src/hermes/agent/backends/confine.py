@@ -186,10 +186,7 @@ def _confine(version: int, wanted: dict[str, list[str]], to_parent: _socket.sock
 
 
 def _become(command: list[str]) -> None:
-    """Execute the command, as os.execvp does.
-
-    os.execvp imports modules, which can no longer be read by now.
-    """
+    """Execute the command as os.execvp does, which imports modules that can no longer be read by now."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so
         signal.signal(number, signal.SIG_DFL)
     for folder in os.environ.get("PATH", os.defpath).split(":"):
@@ -311,10 +308,7 @@ def _general(architecture: int, numbers: dict[str, int], refused: tuple[str, ...
 
 
 def _if_called(numbers: dict[str, int], name: str, inner: list[bytes]) -> list[bytes]:
-    """Judge one call by ``inner``, which ends with a return.
-
-    The call's number stays in the accumulator.
-    """
+    """Judge one call by ``inner``, which ends with a return. The call's number stays in the accumulator."""
     return [_step(EQUALS, numbers[name], 0, len(inner)), *inner] if name in numbers else []
 
 
@@ -479,10 +473,7 @@ def _read_text(pid: int, address: int) -> bytes:
 
 
 def _times(pid: int, name: str, address: int) -> tuple[int, int, int, int]:
-    """Return seconds and nanoseconds of access and of change.
-
-    TIME_NOW and TIME_OMIT stand for "now" and "unchanged".
-    """
+    """Return seconds and nanoseconds of access and of change; TIME_NOW and TIME_OMIT: "now" and "unchanged"."""
     if not address:
         return 0, TIME_NOW, 0, TIME_NOW
     if name == "utime":
