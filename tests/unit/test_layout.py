@@ -1,4 +1,4 @@
-"""The layout promises: no import circles, no crowded folders, one class per name, a map that is complete."""
+"""The layout promises: no import circles, no crowded folders, no long modules, one class per name, a complete map."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ SOURCES = ROOT / "src"
 PACKAGE = SOURCES / "hermes"
 MAX_MODULES = 25
 """``*.py`` in one folder, ``__init__.py`` too."""
+MAX_LINES = 500
+TABLES = {"core/i18n/en.py", "core/i18n/zh.py"}
+"""All sentences of one language, imported at every start: one long table costs less than several."""
+TO_SPLIT = {
+    "servers/api/responses/routes.py",
+    "servers/api/runs.py",
+    "store/outbox.py",
+    "store/sessions/transcripts.py",
+    "store/sqlite/database.py",
+}
+"""Modules that are still too long. Nothing is added here; what was split is taken out."""
 
 NO_NAMES = {"told", "shown", "kept", "said", "asked"}
 EMPTY_NAMES = {"told", "said", "meant", "its", "them", "somebody", "whoever"}
@@ -63,6 +74,14 @@ def test_no_folder_holds_more_modules_than_a_reader_can_scan() -> None:
         if count > MAX_MODULES:
             crowded[folder.relative_to(PACKAGE).as_posix()] = count
     assert not crowded
+
+
+def test_no_module_is_longer_than_a_reader_keeps_in_mind() -> None:
+    lines = {
+        path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8").count("\n") for path in PACKAGE.rglob("*.py")
+    }
+    long = {name for name, count in lines.items() if count > MAX_LINES}
+    assert long == TABLES | TO_SPLIT
 
 
 def test_no_function_or_class_is_named_by_a_participle() -> None:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from hermes.core.i18n.cli_zh import cluster, dashboard, doctor, imports, profiles, state, wizard
+from hermes.core.i18n.cli_zh import cluster, dashboard, doctor, errors, examples, imports, profiles, state, wizard
 from hermes.core.i18n.cli_zh import help as help_texts
 from hermes.core.i18n.cli_zh import service as service_texts
 
@@ -23,9 +23,9 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     doctor.AUDIT,
     doctor.REPAIRS,
     state.START,
-    state.ERRORS,
-    state.FAILURES,
-    state.SYSTEM,
+    errors.ERRORS,
+    errors.FAILURES,
+    errors.SYSTEM,
     service_texts.SERVICE,
     service_texts.ELSEWHERE,
     service_texts.STATUS,
@@ -44,7 +44,7 @@ SECTIONS: tuple[Mapping[str, str], ...] = (
     help_texts.ARGPARSE,
     help_texts.VERBS,
     help_texts.OPTIONS,
-    help_texts.EXAMPLES,
+    examples.EXAMPLES,
 )
 MAX_CHARS = 600  # a longer line is none of ours
 MAX_DEPTH = 4  # what is filled in may be a sentence too

@@ -1,6 +1,6 @@
 """The sentences people read in a chat, in one place: English here, every other language in a class that follows it.
 
-A sentence is a class attribute with named placeholders. Write it here and in ``words_zh``; a test misses whatever is
+A sentence is a class attribute with named placeholders. Write it here and in ``zh``; a test misses whatever is
 not in both. Use it as ``words.NAME.format(…)`` with the words of whoever reads it: ``ctx.words`` in a command,
 ``work.words`` in a turn, ``words_of(pick(…))`` elsewhere. What only a model reads is not here.
 """

@@ -13,7 +13,7 @@ import hermes
 from hermes.cli.commands import COMMANDS
 from hermes.core.i18n import cli
 from hermes.core.i18n.cli import to_chinese
-from hermes.core.i18n.cli_zh import cluster, state
+from hermes.core.i18n.cli_zh import cluster, errors, state
 from hermes.core.i18n.cli_zh import help as help_texts
 
 SOURCE = Path(hermes.__file__).parent
@@ -219,7 +219,7 @@ def test_the_catalogue_holds_no_sentence_that_nobody_prints() -> None:
     stale = [
         key
         for section in cli.SECTIONS
-        if section not in (state.WORDS, state.SYSTEM, cluster.STATES, help_texts.ARGPARSE)
+        if section not in (state.WORDS, errors.SYSTEM, cluster.STATES, help_texts.ARGPARSE)
         for key in section
         if not all(map(stands, key.split("{}")))
     ]
