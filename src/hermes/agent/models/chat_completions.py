@@ -242,7 +242,7 @@ def format_of(form: OutputFormat) -> Json:
 _NoText = Literal[""] | None
 
 
-class _TextDelta(msgspec.Struct, gc=False):
+class _PlainDelta(msgspec.Struct, gc=False):
     content: str
     refusal: _NoText = None
     reasoning_content: _NoText = None
@@ -251,7 +251,7 @@ class _TextDelta(msgspec.Struct, gc=False):
 
 
 class _TextChoice(msgspec.Struct, gc=False):
-    delta: _TextDelta
+    delta: _PlainDelta
     finish_reason: _NoText = None
     logprobs: None = None
 
