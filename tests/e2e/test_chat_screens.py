@@ -178,7 +178,7 @@ async def test_the_picker_finds_an_earlier_conversation_and_shows_it_again(folde
         pane.writes("buy")
         await pane.shows("Type to search. buy")
         pane.presses("Enter")
-        assert_same_screen("resumed", size, await settled(pane, "Taken up"))
+        assert_same_screen("resumed", size, await settled(pane, "Continued here"))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -399,7 +399,7 @@ async def test_a_conversation_is_taken_up_by_its_id(folder: Path) -> None:
         await pane.shows("left with 0", 60)
         wanted = ids[1] if len(ids) > 1 else "2"
         pane.types(f"clear; {sys.executable} -m hermes --resume {wanted}")
-        shown = await settled(pane, "Taken up")
+        shown = await settled(pane, "Continued here")
         assert "echo: the first one" in shown
         assert "the second one" not in shown
 

@@ -107,7 +107,7 @@ async def test_ctrl_c_gives_up_a_line_and_twice_on_an_empty_one_leaves(terminal:
 
 def test_help_in_a_terminal_also_tells_how_to_leave(terminal: Terminal) -> None:
     lines = terminal.here(typed="/help\n/exit\n").stdout.splitlines()
-    assert any(line.startswith("This talk: /new, /stop, /retry") for line in lines)
+    assert any(line.startswith("This conversation: /new, /stop, /retry") for line in lines)
     assert lines[-1] == "/exit — Leave; Ctrl+D does too"
 
 

@@ -212,7 +212,7 @@ def test_a_dead_gateway_whose_platforms_nobody_hears_is_trouble_and_one_that_was
             assert shown.returncode == 1, shown.stdout
             assert "✗ Gateway is not running: killed" in shown.stdout
             assert "Start it: " in shown.stdout
-            assert "Until then nobody is heard on telegram." in shown.stdout
+            assert "Until then no message is received on telegram." in shown.stdout
         found = service(terminal)
         assert found["level"] == "trouble"
         assert re.search(r"No message arrives from telegram → \S*hermes gateway start", found["text"])

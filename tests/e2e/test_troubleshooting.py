@@ -217,7 +217,7 @@ def test_a_dead_process_is_named_and_fix_starts_it_again(world: World) -> None:
             os.kill(pid, signal.SIGKILL)
     until(lambda: not control.is_running(world.home))
     assert "✗ Gateway is not running: killed" in world.status()
-    assert re.search("Until then nobody is heard on .*telegram", world.status())
+    assert re.search("Until then no message is received on .*telegram", world.status())
     service = world.doctor()["service"]
     assert (service["level"], service["can_fix"]) == ("trouble", True)
     assert service["command"].endswith("hermes gateway start")

@@ -84,7 +84,7 @@ async def _check_pairing_by_socket(terminal: Terminal, telegram: FakeTelegram) -
     await told(telegram, ANA, "hello", name="Ana", expect="echo: hello")
     standing = await here(terminal, "doctor", "--user", f"telegram:{ANA}")
     assert standing.returncode == 0
-    assert standing.stdout.startswith(f"✓ telegram {ANA} (Ana, owner): answered\n  let in by pairing, ")
+    assert standing.stdout.startswith(f"✓ telegram {ANA} (Ana, owner): answered\n  approved by pairing, ")
 
 
 async def _check_pairing_by_file_and_revocation(terminal: Terminal, telegram: FakeTelegram) -> None:

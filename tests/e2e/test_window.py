@@ -43,7 +43,7 @@ async def test_the_window_tells_that_a_chat_connected_somebody_knocked_and_the_m
             telegram.release("getMe")
             await pane.shows("Chats     telegram @ana_home_bot, connected")
             telegram.user_says("hi, are you there?", chat=ANA, name="Ana")
-            shown = await pane.shows("Ana (telegram 5550142) would like to talk. Let them in:")
+            shown = await pane.shows("Ana (telegram 5550142) asks for access. To approve:")
             code = re.search(r"pairing approve telegram (\w{8})", shown)
             assert code is not None, shown
             assert "✓ Ana" in terminal.here("pairing", "approve", "telegram", code[1]).stdout

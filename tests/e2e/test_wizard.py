@@ -55,7 +55,7 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             pane.types("6")
             await pane.shows("Address, such as")
             pane.types("127.0.0.1:9")
-            await pane.shows("Keep it all the same?")
+            await pane.shows("Keep it anyway?")
             pane.types("n")
             await pane.shows("Address [http://127.0.0.1:9]:")
             pane.types(terminal.model_url)
@@ -67,7 +67,7 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             pane.types("1")
             await pane.shows("✓ custom / fake-1, answered in")
             if not (bubblewrap.why_not() and landlock.why_not()):
-                await pane.shows("behind a wall")
+                await pane.shows("in a sandbox")
                 pane.types("2")
             await pane.shows("Reach it from a chat")
             pane.presses("Enter")
@@ -99,7 +99,7 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             code = re.search(r"pairing code: `?(\w{8})", telegram.texts(ANA)[0])
             assert code is not None
             pane.types(code[1])
-            await pane.shows("may talk now, and the owner here.")
+            await pane.shows("may talk now, and is the owner here.")
             await pane.shows("Welcome to Hermes Agent!")
             pane.types("hello from the terminal")
             await pane.shows("echo: hello from the terminal")
@@ -146,7 +146,7 @@ async def test_leaving_in_the_middle_writes_nothing(tmp_path: Path, telegram: Fa
         await pane.shows("Who may write to it?")
         pane.presses("C-c")
         shown = await pane.shows("left with 130")
-        assert "Left. Nothing was written." in shown
+        assert "Setup ended. Nothing was written." in shown
         assert not terminal.home.exists() or os.listdir(terminal.home) == []
 
 
@@ -193,5 +193,5 @@ async def test_a_missing_package_is_installed_when_asked_before_anything_is_type
             shown = await pane.shows("Bot token (not shown")
             assert is_readable(shown.splitlines())
             pane.presses("C-c")
-            await pane.shows("Left. Nothing was written.")
+            await pane.shows("Setup ended. Nothing was written.")
     assert (shadow / "installed").read_text().startswith("install slack_sdk")

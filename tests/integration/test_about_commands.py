@@ -56,7 +56,7 @@ async def test_help_is_short_and_commands_explain_and_both_keep_to_the_role(
 ) -> None:
     async with start() as gateway:
         told = await ask(telegram, "/help")
-        assert told.startswith("Just write to me. Besides:\nThis talk: /new, /stop, /retry, /undo")
+        assert told.startswith("Just write to me. Besides:\nThis conversation: /new, /stop, /retry, /undo")
         assert "/restart" not in told
         assert len(told) < 900
         every = await ask(telegram, "/commands")
@@ -65,7 +65,7 @@ async def test_help_is_short_and_commands_explain_and_both_keep_to_the_role(
         assert await ask(telegram, "/help /new") == "/new — Start a fresh session in this chat\nAlso: /reset."
         assert (await ask(telegram, "/help restart")).startswith("Just write to me.")
         await make(gateway, USER, PersonRole.OWNER)
-        assert "For who looks after me: /sethome, /platforms, /platform, /restart" in await ask(telegram, "/help")
+        assert "For admins and the owner: /sethome, /platforms, /platform, /restart" in await ask(telegram, "/help")
         assert (await ask(telegram, "/help restart")).endswith("For the role admin and above.")
 
 

@@ -272,7 +272,7 @@ async def test_what_touches_the_host_is_not_the_users_to_allow_but_an_admins_fro
         asked = await question(telegram)
         telegram.user_presses(asked, "Approve")
         await telegram.wait_for(lambda: bool(telegram.answered_presses), SECONDS)
-        assert "takes an admin or the owner" in next(iter(telegram.answered_presses.values()))
+        assert "needs an admin or the owner" in next(iter(telegram.answered_presses.values()))
         assert dangers(tmp_path) == []
         telegram.user_says(f"/approve {code_in(asked)}", chat=8, user=8, name="Bo")
         await answered(telegram, "All done.")

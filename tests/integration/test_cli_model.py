@@ -182,7 +182,7 @@ KEY = "sk-openai-0123456x7Q"
         (429, "You exceeded your current quota, check billing", "quota", "Top up at openai"),
         (404, b"404 page not found", "address", "providers.openai.base_url is http://127.0.0.1"),
         (429, "slow down", "rate limit", "too many requests"),
-        (500, "oops", "provider", "trouble of its own"),
+        (500, "oops", "provider", "problem of its own"),
     ],
 )
 async def test_what_fails_is_named(
@@ -207,7 +207,7 @@ async def test_an_address_where_nobody_is_and_a_missing_key_are_told(hermes: Her
     assert "the address. My model (openai) could not be reached (connection refused)" in told
     async with FakeModel(key="sk-right") as strict:
         code, told = await hermes("model", "test", OPENAI_BASE_URL=strict.url)
-    assert "the key. My model (openai) wants a key, and none is set" in told
+    assert "the key. My model (openai) needs a key, and none is set" in told
     assert "config set OPENAI_API_KEY -" in told
 
 

@@ -118,7 +118,7 @@ async def test_what_is_not_said_again_stays_as_it_is(hermes: Hermes, home: Path)
         (("--token", TOKEN, "--dm-policy", "allowlist"), "needs ids"),
         (("--token", TOKEN, "--set", "colour=blue"), "has no setting 'colour'"),
         (("--token", TOKEN, "--set", "colour"), "--set takes KEY=VALUE"),
-        (("--token", TOKEN, "--set", f"base_url={NOBODY}"), "--no-check writes it all the same"),
+        (("--token", TOKEN, "--set", f"base_url={NOBODY}"), "--no-check saves it anyway"),
     ],
 )
 async def test_what_is_not_good_is_told_and_not_written(
@@ -234,7 +234,7 @@ async def test_an_address_is_tried_before_its_key_is_asked_for_and_its_models_ar
     shown = person.shown
     steps = [
         f"✗ {NOBODY}: ",
-        "Keep it all the same? [y/N]:",
+        "Keep it anyway? [y/N]:",
         f"Address [{NOBODY}]:",
         f"The API is at {model.url}; setup uses this address.",
         "and wants a key",

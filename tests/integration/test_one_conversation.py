@@ -55,7 +55,7 @@ async def test_a_conversation_goes_on_from_the_terminal_to_telegram_and_back(
 
         (session,) = [one for one in await ask(gateway, "chat.sessions") if "kitchen" in one["title"]]
         telegram.user_says(f"/resume {session['id']}")
-        await telegram.wait_for(lambda: any(text.startswith("Taken up") for text in telegram.texts()))
+        await telegram.wait_for(lambda: any(text.startswith("Continued here") for text in telegram.texts()))
         telegram.user_says("And on the balcony now.")
         await answered(telegram, "echo: And on the balcony now.")
 

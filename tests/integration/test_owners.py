@@ -102,7 +102,7 @@ async def test_others_on_the_list_or_an_owner_elsewhere_and_nobody_is_asked_or_b
         await says(telegram, model, "hello")
         telegram.user_says("/owner yes")
         await telegram.wait_for(
-            lambda: any("Only somebody at the machine" in text for text in telegram.texts()), SECONDS
+            lambda: any("Only a person at the machine" in text for text in telegram.texts()), SECONDS
         )
         assert await role_of(gateway) == "user"
     assert asked(telegram) == []
@@ -127,7 +127,7 @@ async def test_a_second_id_on_the_list_changes_nothing_without_the_owner(
     async with start(**{**NEW, "TELEGRAM_ALLOWED_USERS": "8"}) as gateway:
         await says(telegram, model, "hi", "Hi Bo.", user=8)
         telegram.user_says("/owner yes", chat=8, user=8, name="Bo")
-        await telegram.wait_for(lambda: sum("Only somebody" in text for text in telegram.texts(8)) >= 2, SECONDS)
+        await telegram.wait_for(lambda: sum("Only a person" in text for text in telegram.texts(8)) >= 2, SECONDS)
         assert await role_of(gateway, 8) == "user", "there is an owner, though no list names them any more"
 
 
@@ -154,7 +154,7 @@ async def test_a_role_given_by_hand_is_not_raised_by_a_word(
         await says(telegram, model, "hello")
         telegram.user_says("/owner yes")
         await telegram.wait_for(
-            lambda: any("Only somebody at the machine" in text for text in telegram.texts()), SECONDS
+            lambda: any("Only a person at the machine" in text for text in telegram.texts()), SECONDS
         )
         assert await role_of(gateway) == "admin"
     assert asked(telegram) == []

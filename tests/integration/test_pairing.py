@@ -82,7 +82,9 @@ async def test_the_same_stranger_is_shown_the_same_code_and_the_list_shows_it_to
 
 async def test_a_code_typed_while_nobody_waits_says_how_one_is_got(start: Start) -> None:
     async with start() as gateway:
-        with pytest.raises(GatewayError, match=r"^No such code\. Nobody waits on telegram\. Whoever writes to the bot"):
+        with pytest.raises(
+            GatewayError, match=r"^No such code\. No request is waiting on telegram\. A stranger who writes"
+        ):
             await gateway.pairings.approve("telegram", "WRONGONE", by="cli", is_at_machine=True)
 
 
@@ -192,7 +194,7 @@ async def test_the_owner_decides_by_a_button_in_the_home_channel(
         card = next(sent for sent in telegram.sent if sent.buttons)
         assert f"Ana (telegram {ANA}) would like to talk to me." in card.text
         telegram.user_presses(card, button)
-        told = "may talk now" if role else "was sent away"
+        told = "may talk now" if role else "was refused"
         await telegram.wait_for(lambda: any(told in text for text in said_to(telegram, USER)), SECONDS)
         assert await role_of(gateway, ANA) == role
         assert gateway.pairings.is_paired("telegram", str(ANA)) == bool(role)

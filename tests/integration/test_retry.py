@@ -155,7 +155,7 @@ async def test_what_was_taken_up_from_another_chat_is_asked_again_here(
     async with start(**IN_GROUPS) as gateway:
         await ask(telegram, "from the private chat")
         [session] = await newest(gateway)
-        assert (await say(telegram, f"/resume {session.id}", USER)).startswith("Taken up:")
+        assert (await say(telegram, f"/resume {session.id}", USER)).startswith("Continued here:")
         assert await say(telegram, "/retry", USER) == "Once more: “from the private chat”"
         await telegram.wait_for(lambda: len(telegram.texts(GROUP)) >= 3, SECONDS)
         assert heard(model) == ["Ana (user 7): from the private chat"]

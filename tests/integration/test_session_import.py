@@ -112,7 +112,7 @@ async def test_a_chat_that_talks_already_stays_in_its_talk_and_can_take_the_old_
         await bring(gateway, write_home(tmp_path / "old"))
         await ask(telegram, "still new")
         assert heard(model) == ["new here", "still new"]
-        assert (await ask(telegram, "/resume last")).startswith("Taken up:")
+        assert (await ask(telegram, "/resume last")).startswith("Continued here:")
         await ask(telegram, "and back")
         assert heard(model)[0] == "what is here?"
 

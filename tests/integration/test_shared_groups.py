@@ -55,7 +55,7 @@ async def test_a_group_is_shared_when_the_owner_says_so_and_keeps_private_talks_
         await say(telegram, "/new", OTHER)
         await say(telegram, "three", USER)
         assert heard(model) == ["u7 (user 7): three"]
-        assert (await say(telegram, "/resume last", OTHER)).startswith("Taken up:")
+        assert (await say(telegram, "/resume last", OTHER)).startswith("Continued here:")
         await say(telegram, "four", USER)
         assert heard(model) == ["u7 (user 7): one", "u8 (user 8): two", "u7 (user 7): four"]
         assert "needs" not in await say(telegram, "/status", OTHER)
@@ -69,4 +69,4 @@ async def test_who_the_agent_is_in_a_shared_talk_is_not_for_everybody_to_choose(
     configure(tmp_path, SHARED + "personalities: {pirate: Arr.}\n")
     telegram.group(GROUP)
     async with start(**IN_GROUPS):
-        assert (await say(telegram, "/personality pirate", USER)).startswith("Several people share this talk")
+        assert (await say(telegram, "/personality pirate", USER)).startswith("Several people share this conversation")

@@ -64,7 +64,7 @@ async def test_two_accounts_have_their_own_personality_model_and_tools(
         assert system(office).startswith("You are a clerk.")
         assert "terminal" in {tool["function"]["name"] for tool in home["tools"]}
         assert not {tool["function"]["name"] for tool in office["tools"]} & {"terminal", "read_file"}
-        assert "Model: openai/gpt-work, settled for this chat." in await ask(work, "/status")
+        assert "Model: openai/gpt-work, set for this chat." in await ask(work, "/status")
         assert "chats: telegram, telegram@work" in (await ask(work, "/status")).lower()
         assert sorted(session.key for session in await newest(gateway)) == [
             "agent:main:telegram:dm:7",
@@ -78,7 +78,7 @@ async def test_what_a_chat_chooses_goes_before_what_is_settled_for_it_and_ends_a
 ) -> None:
     configure(tmp_path, settled(work) + "model: {users_may_choose: true}\n")
     async with start():
-        assert (await ask(work, "/model")).startswith("openai/gpt-work, settled for this chat by the owner.")
+        assert (await ask(work, "/model")).startswith("openai/gpt-work, set for this chat by the owner.")
         await ask(work, "/model use openai/gpt-own")
         await ask(work, "/personality pirate")
         await ask(work, "at work")

@@ -58,7 +58,7 @@ async def test_a_stranger_is_told_once_with_the_command_that_lets_them_in(start:
     clock = FakeClock()
     async with opened(start, telegram, clock) as (gateway, shown):
         telegram.user_says("hi", chat=ANA, name="Ana\x1b[2J")
-        asked = await shows(shown, r"(?m)^\d\d:\d\d  Pairing   .* would like to talk\. Let them in:\n.*$")
+        asked = await shows(shown, r"(?m)^\d\d:\d\d  Pairing   .* asks for access\. To approve:\n.*$")
         assert "Ana‹U+001B›[2J (telegram 5550142)" in asked
         (waiting,) = await gateway.pairings.waiting()
         assert asked.splitlines()[1].strip() == f"hermes pairing approve telegram {waiting.code}"
@@ -66,7 +66,7 @@ async def test_a_stranger_is_told_once_with_the_command_that_lets_them_in(start:
         clock.advance(30)  # sooner, the code is not shown again
         telegram.user_says("hello?", chat=ANA, name="Ana")
         await telegram.wait_for(lambda: len(telegram.texts(ANA)) == 2, SECONDS)
-        assert len([line for line in shown if "would like to talk" in line]) == 1
+        assert len([line for line in shown if "asks for access" in line]) == 1
 
 
 async def test_a_token_that_is_refused_is_told_with_its_cure(start: Start, telegram: FakeTelegram) -> None:

@@ -243,7 +243,7 @@ async def test_a_stranger_with_the_owners_name_who_writes_first_does_not_become_
         shown = await types(tmp_path, own.lower())
         assert (await role_of(gateway, ANA), await role_of(gateway, EVE)) == ("owner", "")
         assert hers not in shown, "no code stands on the screen for somebody to copy"
-        assert f"telegram {ANA}) may talk now, and the owner here." in shown
+        assert f"telegram {ANA}) may talk now, and is the owner here." in shown
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes approvals list                          list the requests that wait for an answer
-  hermes approvals show K7QP2M                   all of a request that is too long for the list
+  hermes approvals show K7QP2M                   a whole request that is too long for the list
   hermes approvals approve K7QP2M                allow this one call
   hermes approvals approve K7QP2M --scope always   allow this kind of action from now on
-  hermes approvals deny K7QP2M not on a Sunday   the agent is told the reason
+  hermes approvals deny K7QP2M not on a Sunday   the agent reads the reason
   hermes approvals deny all
   hermes approvals grants                        list what is allowed without asking
   hermes approvals revoke gr_1k4m9x2c7qf4b       revoke a grant: the agent asks again
@@ -32,9 +32,9 @@ MAX_LINE = 400
 
 VERBS = {
     "list": "list the requests that wait for an answer",
-    "show": "show all of a request; the last line tells how to approve it",
+    "show": "show a whole request; its last line shows how to approve it",
     "approve": "approve a request",
-    "deny": "deny a request; the agent is told the reason",
+    "deny": "deny a request; the agent reads the reason",
     "grants": "list what is allowed without asking, who allowed it, and when",
     "revoke": "revoke a grant: the agent asks again",
 }
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added["show"].add_argument("id", metavar="CODE", help="code of the request")
     scopes = ("once", "session", "always")
     added["approve"].add_argument(
-        "--scope", choices=scopes, default="once", help="how long the approval counts (default: once)"
+        "--scope", choices=scopes, default="once", help="how long the approval is valid (default: once)"
     )
     added["deny"].add_argument("reason", nargs="*", help="reason for the agent")
     added["revoke"].add_argument("id", metavar="ID", help="id of the grant (gr_…)")

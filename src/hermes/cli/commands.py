@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 COMMANDS: dict[str, str] = {
-    "chat": "Talk to the agent (the same as no command at all)",
+    "chat": "Chat with the agent (the same as no command at all)",
     "setup": "Set up a model and a chat platform, question by question",
     "gateway": "Run and check the gateway, connect chats: run, start, stop, restart, status, install, setup, test",
-    "dashboard": "Open the dashboard in a browser, list and end its sign-ins",
+    "dashboard": "Open the dashboard in a browser; list and revoke its sign-ins",
     "send": "Send a message to a chat",
     "trace": "Show what happened to a message, a turn or a delivery",
     "status": "Show the state of the gateway on one screen",
@@ -16,7 +16,7 @@ COMMANDS: dict[str, str] = {
     "sessions": "List, show, export, rename and delete conversations",
     "cluster": "Show the machines that share one database, drain one of them",
     "backup": "Back up the home and restore it: create, list, verify, restore",
-    "store": "Copy everything that is stored into another database",
+    "store": "Copy the store into another database, recover a damaged one",
     "import": "Import the home of hermes-agent or OpenClaw: settings, keys, people, sessions, skills, jobs",
     "profile": "Run several agents on one machine: list, create, show, remove",
     "weixin": "Sign in to Weixin (WeChat) with a QR code",

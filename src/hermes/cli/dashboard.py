@@ -25,13 +25,13 @@ EXAMPLES = """\
   hermes dashboard --no-open             only print the link
   hermes dashboard open --print          print the link alone, also into a pipe
   hermes dashboard list                  who is signed in, from where, since when
-  hermes dashboard revoke si_1k4m9x2c    end a sign-in; `all` ends every one
+  hermes dashboard revoke si_1k4m9x2c    revoke a sign-in; `all` revokes every one
 """
 
 VERBS = {
     "open": "open the dashboard in a browser (the default)",
     "list": "list the valid sign-ins",
-    "revoke": "end a sign-in",
+    "revoke": "revoke a sign-in",
 }
 
 

@@ -26,12 +26,12 @@ EXAMPLES = """\
   hermes gateway                  run in the foreground; Ctrl+C stops the gateway
   hermes gateway run --replace    stop the running gateway and take its place
   hermes gateway start            run in the background
-  hermes gateway stop             finish the work under way, then stop
-  hermes gateway restart          finish the work under way, then start again
+  hermes gateway stop             finish running work, then stop
+  hermes gateway restart          finish running work, then start again
   hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3; 1 if it died)
-  hermes gateway install          keep it up: a service of systemd or launchd, started with the machine
+  hermes gateway install          keep it running: a service of systemd or launchd that starts with the machine
   hermes gateway install --dry-run   show the unit and the commands, change nothing
-  sudo hermes gateway install --system   for the whole machine, under a user of its own
+  sudo hermes gateway install --system   for the whole machine, under a separate user
   hermes gateway uninstall        stop the service and remove it; the data stays
   hermes gateway setup            connect chat platforms, question by question
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
@@ -43,8 +43,8 @@ EXAMPLES = """\
 VERBS = {
     "run": "run in the foreground; restarts itself after a crash",
     "start": "run in the background",
-    "stop": "finish the work under way, then stop",
-    "restart": "finish the work under way, then start again; paused platforms are resumed",
+    "stop": "finish running work, then stop",
+    "restart": "finish running work, then start again; paused platforms are resumed",
     "status": "show the state; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
     "install": "install the gateway as a service that starts with the machine",
     "uninstall": "stop the service and remove its unit; the data stays",
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             of_verb.add_argument("--system", action="store_true", help="the system service, not that of your account")
         if verb in ("install", "uninstall"):
             of_verb.add_argument("--dry-run", action="store_true", help="show what would be done, change nothing")
-            of_verb.add_argument("--yes", "-y", action="store_true", help="ask nothing")
+            of_verb.add_argument("--yes", "-y", action="store_true", help="ask no questions")
         if verb == "install":
             _add_install_options(of_verb)
         if verb == "setup":
@@ -78,7 +78,7 @@ def _add_install_options(parser: argparse.ArgumentParser) -> None:
         "--run-as", default="", metavar="USER", help="with --system: run as this user (default: a new user hermes)"
     )
     parser.add_argument(
-        "--replace", action="store_true", help="replace a unit of ours that was changed by hand; it is kept as .old"
+        "--replace", action="store_true", help="replace a unit that was changed by hand; the old file is kept as .old"
     )
     linger = parser.add_mutually_exclusive_group()
     linger.add_argument(
@@ -173,7 +173,7 @@ def _run(home: Path, *, replace: bool) -> int:
 
         # Stopping the gateway ends this very command, so the new one is set free first.
         lifecycle.start_detached(home, replace=True).returncode = 0
-        out(tr(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status"))
+        out(tr(f"✓ A new gateway takes over, in the background. Its status: {command_name()} gateway status"))
         return 0
     return launch.become_supervisor(str(home), replace=replace)
 

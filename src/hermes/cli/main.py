@@ -325,11 +325,11 @@ def _print_help() -> None:
     hermes = command_name()
     width = max(map(len, COMMANDS))
     out(tr(f"Hermes {__version__}: one AI agent on every chat you use.\n"))
-    out(f"  {hermes}                  {tr('talk to it')}")
-    out(f"  {hermes} -z PROMPT        {tr('ask once, print the answer, end (--json: as JSON)')}")
-    out(f"  {hermes} --env-file PATH  {tr('read settings from this file too')}")
-    out(f"  {hermes} -p NAME …        {tr('run it in this profile: an agent with its own home')}")
-    out(f"  {hermes} COMMAND --help   {tr('how a command is used')}\n\n{tr('Commands')}")
+    out(f"  {hermes}                  {tr('chat with the agent')}")
+    out(f"  {hermes} -z PROMPT        {tr('ask one question, print the answer, exit (--json: as JSON)')}")
+    out(f"  {hermes} --env-file PATH  {tr('also read settings from this file')}")
+    out(f"  {hermes} -p NAME …        {tr('use this profile: an agent with its own home')}")
+    out(f"  {hermes} COMMAND --help   {tr('show the options and examples of a command')}\n\n{tr('Commands')}")
     for name, summary in COMMANDS.items():
         out(f"  {name:<{width}}  {tr(summary)}")
 

@@ -54,8 +54,9 @@ def closing(*, seconds: float, command: str, is_terminal: bool) -> list[str]:
             f"  Talk to it        {command}",
             f"  A better model    {command} setup   (also finds Ollama, LM Studio)",
             f"  On your phone     {command} gateway setup",
-            f"  How it is         {command} gateway status",
-            f"  Look for trouble  {command} doctor",
+            f"  Keep it running   {command} gateway install",
+            f"  Its status        {command} gateway status",
+            f"  Find problems     {command} doctor",
             "It restarts itself after a crash. Closing this window stops it.",
         ]
     return lines

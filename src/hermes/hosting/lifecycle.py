@@ -56,7 +56,7 @@ def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[byt
 def start(home: Path, command: str) -> LifecycleResult:
     """Start the gateway in the background, by its service where one is installed."""
     if control.is_running(home):
-        return LifecycleResult(f"✓ The gateway is running already. How it is: {command} gateway status")
+        return LifecycleResult(f"✓ The gateway is running already. Its status: {command} gateway status")
     if (service := _service_of(home)) is not None:
         return _start_service(home, command, service)
     log = Path(paths.log(str(home)))
@@ -68,7 +68,7 @@ def start(home: Path, command: str) -> LifecycleResult:
         message = (
             _tail(Path(paths.console_log(str(home))), 0)
             or _tail(log, told_before)
-            or f"  It said nothing. See it here: {command} gateway run"
+            or f"  It printed nothing. To see more: {command} gateway run"
         )
         return LifecycleResult(f"✗ The gateway did not start.\n{message}", supervisor.returncode or 1)
     # It is meant to outlive us; without this the interpreter would warn that a child still runs.
@@ -78,7 +78,7 @@ def start(home: Path, command: str) -> LifecycleResult:
     seconds = time.time() - started
     return LifecycleResult(
         f"✓ Gateway started in {seconds:.1f} s, in the background. A reboot ends it.\n"
-        f"  Talk to it: {command}     How it is: {command} gateway status     End it: {command} gateway stop"
+        f"  Talk to it: {command}     Its status: {command} gateway status     Stop it: {command} gateway stop"
     )
 
 
@@ -113,7 +113,7 @@ def _start_service(home: Path, command: str, service: Service) -> LifecycleResul
         )
     return LifecycleResult(
         f"✓ Gateway started in {time.time() - started:.1f} s by {service.describe()}.\n"
-        f"  Talk to it: {command}     How it is: {command} gateway status     End it: {command} gateway stop"
+        f"  Talk to it: {command}     Its status: {command} gateway status     Stop it: {command} gateway stop"
     )
 
 
@@ -181,7 +181,7 @@ def restart(home: Path, command: str) -> LifecycleResult:
     if launch.is_inside(str(home)):
         return LifecycleResult("✓ The gateway restarts when this turn has drained, and goes on after it.")
     if not asked and not _restart_by_signal(home, before):
-        return LifecycleResult("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
+        return LifecycleResult("✗ The gateway does not answer, and its worker cannot be seen from here.", 1)
     processes.wait_until(lambda: _is_ready(home, began_wall) or _is_failing(home, began_wall), READY_SECONDS)
     if not _is_ready(home, began_wall):
         last = last_exit(str(home))

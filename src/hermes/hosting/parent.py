@@ -466,7 +466,7 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     try:
         lock = take_over(settings)
     except OSError as error:  # a full disk, as a rule: there is no worker yet that could say so
-        cure = settings.as_typed("Look for trouble: hermes doctor")
+        cure = settings.as_typed("Find problems: hermes doctor")
         err_unbuffered(f"✗ The gateway cannot start in {settings.home}: {error.strerror}. {cure}")
         return 1
     if lock is None:

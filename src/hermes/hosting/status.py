@@ -253,7 +253,7 @@ def _node_row(node: Mapping[str, Any], *, is_this: bool) -> str:
 
 def _model_row(model: Mapping[str, Any]) -> str:
     age = model.get("last_answer_age")
-    answered = f"last answer {format_duration(age)} ago" if age is not None else "not asked yet"
+    answered = f"last answer {format_duration(age)} ago" if age is not None else "not used yet"
     note = f"; {model['note']}" if model.get("note") else ""
     return f"{'model':<10} {model.get('label', 'none'):<34} {answered}{note}"
 
@@ -307,14 +307,14 @@ def _absent(facts: Facts) -> Status:
     lines: Sequence[str] = (
         _first(State.NOT_RUNNING, _how_it_ended(facts)),
         f"  Start it: {facts.command} gateway run        In the background: {facts.command} gateway start",
-        "  What people wrote meanwhile is answered after the start, where the platform keeps it.",
+        "  Messages sent meanwhile are answered after the start, if the platform keeps them.",
     )
     if facts.beat is None and facts.last_exit is None:
         lines = lines[:2]
     lines = (*lines, *_service(facts))
     if facts.platforms:
         names = ", ".join(facts.platforms)
-        lines = (*lines, f"  Until then nobody is heard on {names}.")
+        lines = (*lines, f"  Until then no message is received on {names}.")
     return Status(State.NOT_RUNNING, tuple(lines), is_dead=bool(facts.platforms) and has_died(facts))
 
 

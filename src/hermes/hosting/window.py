@@ -73,7 +73,7 @@ class ForegroundWindow:
                     self._line("Chats", f"{await startup_report.chat_line(self._gateway, status)}{cure}")
             case StrangerKnocked(platform=platform, user_id=user_id, name=name, code=code):
                 person = f"{name or 'Somebody'} ({platform} {one_line(user_id, MAX_ID_CHARS)})"
-                self._line("Pairing", f"{person} would like to talk. Let them in:")
+                self._line("Pairing", f"{person} asks for access. To approve:")
                 self._write(f"{'':<16} {self._command} pairing approve {platform} {code}")
             case ModelFetched(reason=""):
                 self._line("Model", f"built-in is here. Say hello: {self._command}")

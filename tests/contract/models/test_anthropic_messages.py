@@ -212,7 +212,7 @@ async def test_relay_that_does_not_cache_by_itself_is_told_where(server: FakeMod
 @pytest.mark.parametrize(
     "status, error, kind, words",
     [
-        (529, {"type": "overloaded_error", "message": "Overloaded"}, "transient", "more to do than it can"),
+        (529, {"type": "overloaded_error", "message": "Overloaded"}, "transient", "overloaded at the moment"),
         (401, {"type": "authentication_error", "message": "invalid x-api-key"}, "auth", "does not accept the key"),
         (403, {"type": "permission_error", "message": "not for your account"}, "auth", "key"),
         (404, {"type": "not_found_error", "message": "model: claude-x"}, "model", "“claude-haiku-5-5”"),

@@ -87,6 +87,6 @@ async def test_when_nobody_answers_the_chat_is_told_what_the_owner_can_do(
         await heard(model)
     assert caught.value.kind is ModelErrorKind.AUTH
     assert str(caught.value) == (
-        "My model (openkey) wants a key, and none is set, and the fallback (ollama / qwen3) failed too. "
+        "My model (openkey) needs a key, and none is set, and the fallback (ollama / qwen3) failed too. "
         "Owner: check the key, then `hermes doctor`."
     )

@@ -151,9 +151,9 @@ async def test_what_the_wall_stops_is_offered_outside_with_a_question(
     assert "outside=true" in told
     assert not (guarded.home.parent / ".ssh" / "new").exists()
     question = asked(guarded, owner, command, outside=True, reason="the\nservice  needs it")
-    assert "outside the wall" in question
+    assert "outside the sandbox" in question
     assert "Its reason: the service needs it" in question
-    assert "OUTSIDE the wall" in question
+    assert "OUTSIDE the sandbox" in question
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ async def test_what_can_only_be_done_outside_is_asked_about_once_and_runs_there(
     guarded: House, owner: ToolContext, command: str
 ) -> None:
     question = asked(guarded, owner, command)
-    assert "outside the wall" in question
-    assert "OUTSIDE the wall" in question
+    assert "outside the sandbox" in question
+    assert "OUTSIDE the sandbox" in question
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ async def test_whoever_leaves_after_the_link_is_not_told_that_nothing_was_writte
         pane.presses("Enter")
         await pane.shows("Start the gateway now?")
         pane.presses("C-c")
-        assert "Left. Set up: WhatsApp. Nothing else was written." in await pane.shows("left with 130")
+        assert "Setup ended. Set up: WhatsApp. Nothing else was written." in await pane.shows("left with 130")
     assert account(tmp_path / "home").is_ready
 
 

@@ -174,7 +174,7 @@ def test_a_dead_gateway_whose_platforms_nobody_hears_is_trouble(
 ) -> None:
     status = judge(facts(beat=beat(7200), last_exit=last, platforms=platforms))
     assert (status.state, status.exit_code) == (State.NOT_RUNNING, code)
-    assert ("  Until then nobody is heard on telegram." in status.lines) == bool(platforms)
+    assert ("  Until then no message is received on telegram." in status.lines) == bool(platforms)
 
 
 def test_a_pause_between_two_starts_says_when_the_next_one_is() -> None:

@@ -67,7 +67,7 @@ def refused(name: str, status: int, answer: bytes) -> str:
         case 429:
             return f"{name} says that too many requests came. Try again in a minute."
         case _ if status >= 500:
-            return f"{name} has trouble of its own (HTTP {status}). Try again later."
+            return f"{name} has a problem of its own (HTTP {status}). Try again later."
         case _:
             return f"{name} refused (HTTP {status}): {one_line(_reason(answer), MAX_REASON_CHARS)}"
 

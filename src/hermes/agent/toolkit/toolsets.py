@@ -48,7 +48,7 @@ GROUPS: Mapping[str, Group] = {
     "delegation": Group("hand on parts of a task", "parallel subtask agent delegate helper split concurrently"),
     "messaging": Group("send messages to other chats", "send message notify tell forward chat channel telegram post"),
     "memory": Group(
-        "search earlier conversations, remember things",
+        "search earlier conversations",
         "history past earlier remember said yesterday conversation recall memory note fact preference",
     ),
     "skills": Group("read how special tasks are done", "skill guide instructions howto recipe procedure"),

@@ -256,7 +256,7 @@ _WALL = re.compile(
     rb"|[Aa]re you root|must be (?:run as )?root|[Pp]ermissionError"
 )
 _BEHIND_WALL = (
-    "This ran behind a wall: only the workspace can be written, keys are hidden, and system services are out of reach. "
+    "This ran in a sandbox: only the workspace can be written, keys are hidden, and system services are out of reach. "
     "If the command needs more, call terminal again with outside=true and a reason; the owner is asked each time."
 )
 _ENDS_WITH_AND = re.compile(r"(?<!&)&\s*$")

@@ -98,7 +98,7 @@ def _one(config: Config, platform: str, *, as_json: bool) -> int:
     for tool in sorted(tools, key=lambda tool: (tool.group, tool.name)):
         mark = "✓" if _has(access, tool) else "–"
         needs = " (not set up yet)" if tool.name in access.unready else ""
-        out(f"  {mark} {tool.name:<{width}}  {tool.group}, for every {tool.mark.role} and above{needs}")
+        out(f"  {mark} {tool.name:<{width}}  {tool.group}, role {tool.mark.role} or higher{needs}")
     return 0
 
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes                       chat with the agent; /help lists the commands, /exit leaves
-  hermes --continue            show the conversation so far and go on with it
-  hermes --resume              pick an earlier conversation; --resume ID takes up that one
+  hermes --continue            show the conversation so far and continue it
+  hermes --resume              pick an earlier conversation; --resume ID continues that one
   hermes chat --session work   a separate conversation
-  hermes chat --plain          plain text: no colours, nothing is drawn twice
+  hermes chat --plain          plain text: no colours, no redrawing
   hermes -z "hello"            ask one question, print the answer, exit
   echo "Sum this up: …" | hermes -z -
 """
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plain", action="store_true", help="plain text, as over a pipe")
     again = parser.add_mutually_exclusive_group()
     again.add_argument(
-        "-c", "--continue", action="store_true", dest="goes_on", help="show the conversation so far and go on with it"
+        "-c", "--continue", action="store_true", dest="goes_on", help="show the conversation so far and continue it"
     )
     again.add_argument(
         "-r",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="",
         default=None,
         metavar="ID",
-        help="take up an earlier conversation; without ID pick one from a list",
+        help="continue an earlier conversation; without ID, pick one from a list",
     )
 
 

@@ -77,24 +77,27 @@ def _reason(account: Mapping[str, Any], now: float) -> tuple[str, str]:
         case "listed":
             return f"an allowlist names this id ({setting}, or GATEWAY_ALLOWED_USERS)", ""
         case "paired":
-            return f"let in by pairing, {decided}", ""
+            return f"approved by pairing, {decided}", ""
         case "disabled":
             return "direct messages are off", f"{hermes} config set platforms.{platform}.dm_policy pairing"
         case "not_listed":
             return f"only listed ids may write, and {setting} does not name this one", f"add it to {setting} in .env"
         case "waiting":
-            asked = f"waits to be let in since {format_duration(now - account['asked_at'])}"
+            asked = f"waits for approval since {format_duration(now - account['asked_at'])}"
             return f"{asked}, with the code {account['code']}", f"{pairing} approve {platform} {account['code']}"
         case "expired":
-            return "asked to be let in, and the code ran out", "have them write again, for a new one"
+            return "asked for access, and the code has expired", "ask this person to write again, for a new one"
         case "refused":
-            return f"refused {decided}", "have them write again when the hour is over, for a new code"
+            return f"refused {decided}", "ask this person to write again after the hour, for a new code"
         case "revoked":
-            return f"was let in, and revoked {decided}", "have them write again, for a new code"
+            return f"was approved, and revoked {decided}", "ask this person to write again, for a new code"
         case "not_reloaded":
-            return "let in, but the running gateway has not heard of it", f"{hermes} gateway restart"
+            return "approved, but the running gateway does not know it yet", f"{hermes} gateway restart"
         case _:
-            return "nobody of this id has asked to be let in", "have them write to it: they are shown a code"
+            return (
+                "nobody with this id has asked for access",
+                "ask this person to write to the bot, which answers with a code",
+            )
 
 
 def _groups(account: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ _INDENT = 15
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fix", action="store_true", help="repair what can be repaired, and say what was done")
+    parser.add_argument("--fix", action="store_true", help="repair what can be repaired, and report it")
     parser.add_argument("--yes", "-y", action="store_true", help="with --fix: ask no question")
     parser.add_argument("--undo", action="store_true", help="revert the file changes of the last --fix")
     parser.add_argument("--live", action="store_true", help="make one small call to the model and to each fallback")

@@ -25,32 +25,32 @@ EXAMPLES = """\
   hermes cron create "every 2h" "Tell me if the disk fills up" --script disk.sh
   hermes cron edit job_1k4m9x2c7qf4b --schedule "every 3h"    change a part of a job
   hermes cron pause job_1k4m9x2c7qf4b                         no more runs until resumed
-  hermes cron resume job_1k4m9x2c7qf4b                        go on from the next due time
+  hermes cron resume job_1k4m9x2c7qf4b                        continue with the next due time
   hermes cron run job_1k4m9x2c7qf4b                           run it now, beside its schedule
   hermes cron remove job_1k4m9x2c7qf4b                        delete it with its history
-  hermes cron history job_1k4m9x2c7qf4b                       what became of its due times
-  hermes cron status                                          are jobs fired, and what is due next
+  hermes cron history job_1k4m9x2c7qf4b                       its due times and their outcomes
+  hermes cron status                                          whether jobs run, and what is due next
 """
 
 VERBS = {
     "list": "list the jobs",
-    "create": "make a job",
+    "create": "create a job",
     "edit": "change a job",
     "pause": "pause a job",
-    "resume": "let a paused job run again",
+    "resume": "resume a paused job",
     "run": "run a job now",
     "remove": "delete a job",
-    "status": "say whether jobs are fired",
-    "history": "show what became of a job's due times",
+    "status": "show whether jobs run, and which is next",
+    "history": "show the due times of a job and their outcomes",
 }
 TEXTS = {
     "name": "name in lists and above the answers",
     "deliver": "where the answer goes: local, all, a platform (its home channel), platform:chat; several with commas",
-    "script": "script in the folder scripts of the home, run first; its output is read by the agent",
+    "script": "script in the folder scripts of the home; it runs first, and the agent reads its output",
     "skills": "skills to read first, separated by commas",
     "model": "model, as provider/model",
-    "workdir": "folder in which it works",
-    "catch_up": "what happens with due times while the gateway was down: run_once, run_all or skip",
+    "workdir": "folder in which the job works",
+    "catch_up": "what to do about due times missed while the gateway was down: run_once, run_all or skip",
     "quiet": "quiet hours without a run, such as 22:00-07:00",
     "timezone": "time zone of the schedule, such as Asia/Shanghai",
 }
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added = add_verbs(parser, VERBS, EXAMPLES)
     create, edit = added["create"], added["edit"]
     create.add_argument("schedule", help='30m, "every 2h", "0 8 * * 1-5", 2026-03-01T09:00, "tomorrow 9:00"')
-    create.add_argument("prompt", nargs="?", default="", help="what to do, or with --no-agent what to say")
+    create.add_argument("prompt", nargs="?", default="", help="what to do; with --no-agent, the text to send")
     edit.add_argument("job", help="its id or name")
     edit.add_argument("--schedule", help="a new schedule, which counts from now")
     edit.add_argument("--prompt", help="a new prompt")
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         made.add_argument("--grant", action="append", dest="grants", metavar="SUBJECT",
                           help="what its runs may do without asking, as in `hermes approvals grants`")  # fmt: skip
         made.add_argument("--no-agent", action="store_true", default=None, dest="no_agent",
-                          help="send the prompt, or what the script prints, as it stands")  # fmt: skip
+                          help="send the prompt, or the output of the script, unchanged")  # fmt: skip
     for verb in ("pause", "resume", "run", "remove", "history"):
         added[verb].add_argument("job", help="its id or name")
     added["history"].add_argument("--limit", type=int, default=20, help="how many due times (default: 20)")
@@ -183,12 +183,12 @@ def _status(*, as_json: bool) -> int:
         return 0 if is_fired else 1
     if not answer["is_running"]:
         why = "cron.enabled is off" if not answer["is_enabled"] else "the timer does not run: hermes logs"
-        err(as_typed(f"✗ Jobs are not fired: {why}."))
+        err(as_typed(f"✗ Jobs do not run: {why}."))
         return 1
     counts = ", ".join(f"{count} {state}" for state, count in answer["jobs"].items()) or "no jobs"
     mark = "✓" if is_fired else "!"
     late = f"; {answer['overdue']} overdue" if answer["overdue"] else ""
-    out_lines([f"{mark} Jobs are fired: {counts}{late}. Next: {answer['next']}"])
+    out_lines([f"{mark} Jobs run: {counts}{late}. Next: {answer['next']}"])
     return 0 if is_fired else 1
 
 
@@ -196,6 +196,6 @@ def _not_firing(reason: str, state: str, code: int, *, as_json: bool) -> int:
     if as_json:
         out_json({"state": state, "is_running": False, "reason": reason})
     else:
-        err(f"✗ Jobs are not fired. {reason.removeprefix('✗ ').removeprefix('! ')}")
+        err(f"✗ Jobs do not run. {reason.removeprefix('✗ ').removeprefix('! ')}")
         err("  What comes due meanwhile is caught up as each job says (--catch-up).")
     return code or 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  hermes kanban init                                 make the board; repeating it changes nothing
+  hermes kanban init                                 create the board; repeating it changes nothing
   hermes kanban create "Tidy the downloads folder" --agent
                                                      the agent begins as soon as the gateway runs
   hermes kanban create "Publish" --needs 1 --agent   begins when task 1 is done
@@ -38,7 +38,7 @@ EXAMPLES = """\
 """
 
 VERBS = {
-    "init": "make the board, if there is none",
+    "init": "create the board, if there is none",
     "create": "add a task",
     "list": "list the tasks of a board",
     "show": "show a task with its history",
@@ -53,7 +53,7 @@ VERBS = {
     "complete": "mark a task as done",
     "archive": "take a task off the board",
     "watch": "follow what happens on the board",
-    "stats": "count the tasks of each column, and say whether the agent works on tasks",
+    "stats": "count the tasks of each column, and show whether the agent works on tasks",
 }
 
 COLUMNS = ("triage", "todo", "scheduled", "ready", "running", "blocked", "review", "done", "archived")

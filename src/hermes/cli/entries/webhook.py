@@ -22,7 +22,7 @@ EXAMPLES = """\
 """
 
 VERBS = {
-    "subscribe": "make a route, or change one",
+    "subscribe": "create or change a route",
     "list": "list the routes",
     "remove": "delete a route",
     "test": "send a signed sample to a route",
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         added[verb].add_argument("name", help="name of the route, the last part of its address")
     make = added["subscribe"]
     make.add_argument("--signature", help="how the sender signs: github, gitlab, stripe, slack, svix, hermes (or auto)")
-    make.add_argument("--secret", help="the sender's secret; - reads it from stdin; without it a new one is made")
+    make.add_argument("--secret", help="the sender's secret; - reads it from stdin; without it a new one is created")
     make.add_argument("--events", help="events that count, separated by commas: push, pull_request.opened, invoice.*")
     make.add_argument("--prompt", help="what to do, with fields of the payload as {pull_request.title}")
     make.add_argument("--deliver", help="where the answer goes: a platform (its home channel) or platform:chat")

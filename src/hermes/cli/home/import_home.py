@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb in VERBS:
         added[verb].add_argument("path", metavar="PATH", nargs="?", default="", help="the home of the other gateway")
         added[verb].add_argument("--dry-run", action="store_true", help="only show what would be imported")
-        words = "also import settings that decide where words and keys go: base_url, proxies, api, tracing"
+        words = "also import settings that decide where messages and keys are sent: base_url, proxies, api, tracing"
         added[verb].add_argument("--addresses", action="store_true", help=words)
 
 
@@ -83,7 +83,7 @@ def _wants_addresses(answer: Mapping[str, Any]) -> bool:
     from hermes.cli.support.prompts import confirm
     from hermes.hosting.terminal import out
 
-    out(tr("These settings decide where words and keys go:"))
+    out(tr("These settings decide where messages and keys are sent:"))
     for one in answer["addresses"]:
         out(f"  {one['name']}  {one['value']}".rstrip())
     return confirm("Import them, too?")

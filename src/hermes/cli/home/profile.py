@@ -36,7 +36,7 @@ OF_ONE_AGENT = frozenset({"platforms", "chats", "owners", "database", "database_
 EXAMPLES = """\
   hermes profile create work                create a second agent with its own ports
   hermes profile create work --clone        with the settings and model keys of this one, without its chats
-  hermes -p work gateway setup telegram     give it a bot of its own
+  hermes -p work gateway setup telegram     connect a separate bot to it
   hermes -p work gateway start              run it beside the first
   hermes profile list                       all profiles: state, ports, folder
   hermes profile show work                  the same for one profile
@@ -141,7 +141,7 @@ def _create(root: Path, here: Path, args: argparse.Namespace) -> int:
     answer = {"name": name, "path": str(home), **{key.partition(".")[0]: port for key, port in ports.items()}}
     typed = f"{program()} -p {name}"
     lines = [
-        f"✓ The profile {name} is made: {short_home(str(home), os.path.expanduser('~'))}, "
+        f"✓ The profile {name} was created: {short_home(str(home), os.path.expanduser('~'))}, "
         f"ports {', '.join(map(str, ports.values()))}.",
         f"  A model: {typed} setup     A chat: {typed} gateway setup     Run it: {typed} gateway start",
     ]

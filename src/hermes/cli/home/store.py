@@ -25,7 +25,7 @@ EXAMPLES = """\
   hermes store copy --to postgresql://hermes@db.example/hermes
                                             from one machine to several: see docs/scale.md
   hermes store copy --from postgresql://hermes@db.example/hermes --to sqlite:////home/me/.hermes/state.db
-                                            and back; a copy that was interrupted goes on when it is run again
+                                            and back; an interrupted copy continues when it is run again
   hermes store recover ~/.hermes/state.db.corrupt.20260501153100
                                             into a new file beside it; the damaged file stays as it is
 """

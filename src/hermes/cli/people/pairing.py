@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   hermes pairing list                              requests with their codes, and approved people
   hermes pairing approve telegram K7QPM3XW         takes effect in the running gateway at once
-  hermes pairing approve telegram --user 5550142   by id: also when the code was lost in a crowd
+  hermes pairing approve telegram --user 5550142   by id: also if newer requests displaced the code
   hermes pairing revoke telegram 5550142           withdraw access from the next message on
   hermes pairing clear-pending telegram            discard waiting requests; people may ask again
 """
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         match args.verb:
             case "list":
                 answer = client.ask("pairing.list", {"platform": args.platform})
-                lines = ["Waiting:" if answer["waiting"] else "Nobody waits."]
+                lines = ["Waiting:" if answer["waiting"] else "No requests are waiting."]
                 for request in answer["waiting"]:
                     minutes = max(0, round((time.time() - request["asked_at"]) / 60))
                     lines.append(f"  {request['platform']:<10} {request['code']}  {_who(request)}, {minutes} min ago")

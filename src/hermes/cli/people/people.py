@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes people list
-  hermes people role telegram:5550142 admin        owner, admin, user or guest; counts from the next message on
+  hermes people role telegram:5550142 admin        owner, admin, user or guest; applies from the next message on
   hermes people link weixin:wxid_7 telegram:5550142
-                                                   one person with two accounts: one role, one workspace, one memory
+                                                   one person with two accounts: one role, one workspace
 """
 
 VERBS = {

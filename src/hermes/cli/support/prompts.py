@@ -94,7 +94,7 @@ class Questions:
             if typed in offered:
                 return typed
             listed = [name for name in offered if typed and typed.casefold() in name.casefold()]
-            if typed and not listed and self.yes(f"{typed} is not among them. Use it all the same?", default=False):
+            if typed and not listed and self.yes(f"{typed} is not in the list. Use it anyway?", default=False):
                 return typed
             listed = listed or list(offered)
 

@@ -53,5 +53,5 @@ def add_reset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes", "-y", action="store_true", help="ask no question; without --keep-backup the old state.db is deleted"
     )
-    parser.add_argument("--watch", type=float, default=10.0, metavar="SECONDS", help="how long the start is watched")
+    parser.add_argument("--watch", type=float, default=10.0, metavar="SECONDS", help="how long to watch the start")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")

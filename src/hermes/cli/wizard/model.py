@@ -32,7 +32,7 @@ AGAIN = "again"
 AFTER_A_REFUSAL = (
     Choice(AGAIN, "Try again", "what you typed is kept, and can be changed"),
     Choice("another", "Another one", "choose a provider once more"),
-    Choice(KEEP, "Keep it", "write it all the same"),
+    Choice(KEEP, "Keep it", "save it anyway"),
 )
 KEY_WANTED = frozenset({401, 403})
 NOT_FOUND = 404
@@ -188,7 +188,7 @@ def _address(loaded: Loaded, provider: ProviderConfig, ask: Questions, present: 
             ask.say(f"✓ {_welcome(reached)}")
             return present
         ask.say(wrap(f"✗ {reached.shown.removesuffix('/models')}: {trouble}"))
-        if ask.yes("Keep it all the same?", default=False):
+        if ask.yes("Keep it anyway?", default=False):
             return present
 
 
@@ -283,7 +283,7 @@ def _tried(
         return wanted
     reason = f"{wanted.provider} / {wanted.model}: the {result['failed']}. {result['text']}"
     if ask is None:
-        raise ConfigError(f"{reason}\n  Nothing was written. --no-check writes it all the same.")
+        raise ConfigError(f"{reason}\n  Nothing was written. --no-check saves it anyway.")
     ask.say(wrap(f"✗ {reason}"))
     match ask.one("What now?", AFTER_A_REFUSAL, AGAIN):
         case "keep":

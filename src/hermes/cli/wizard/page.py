@@ -26,8 +26,8 @@ class PlatformPage:
 
 def describe_left(done: Sequence[str]) -> str:
     if not done:
-        return "Left. Nothing was written."
-    return f"Left. Set up: {', '.join(done)}. Nothing else was written."
+        return "Setup ended. Nothing was written."
+    return f"Setup ended. Set up: {', '.join(done)}. Nothing else was written."
 
 
 def wrap(text: str) -> str:

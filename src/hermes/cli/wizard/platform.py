@@ -170,7 +170,7 @@ def _state(account: AccountConfig | None) -> str:
 
 def no_terminal(manifests: Sequence[Manifest]) -> str:
     """Render the flags to type where nobody can be asked."""
-    lines = ["Nobody can be asked here (no terminal). Say it in one line instead:"]
+    lines = ["There is no terminal to ask questions. Use one line instead:"]
     for manifest in manifests:
         needed = [setting.key for setting in manifest.settings if setting.required]
         flags_needed = " ".join("--token TOKEN" if key == "token" else f"--set {key}=VALUE" for key in needed)
@@ -252,7 +252,7 @@ class Wizard:
             if tried is None or not tried.failure:
                 return values, tried.name if tried else ""
             if self._ask is None:
-                hint = "" if tried.is_refused else " --no-check writes it all the same."
+                hint = "" if tried.is_refused else " --no-check saves it anyway."
                 cure = f"\n  → {tried.cure}" if tried.cure else ""
                 raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}{cure}")
             self._ask.say(wrap(f"✗ {_plain(tried.failure)}"))
@@ -261,7 +261,7 @@ class Wizard:
                 if self._ask.yes("Done? Then I try again.", default=True):
                     given = values  # it was right: nobody types it once more
                     continue
-            if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
+            if not tried.is_refused and self._ask.yes("Keep it anyway?", default=False):
                 return values, ""
             given, self._refused = {}, values  # what was said on the command line was wrong too
 

@@ -114,7 +114,7 @@ def let_in_first_person(home: Path, page: PlatformPage, ask: Questions | None) -
             return
         person = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
         answer = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
-        owner = ", and the owner here" if answer["is_first_owner"] else ""
+        owner = ", and is the owner here" if answer["is_first_owner"] else ""
         ask.say(f"✓ {person} may talk now{owner}.")
     except KeyboardInterrupt:
         ask.say(f"\nLater, then: {command_name()} pairing list shows who wrote, with the code.")

@@ -16,7 +16,7 @@ KEY = ("terminal", "backend")
 NAMES = ("local", "guarded")
 CHOICES = (
     Choice("local", "as you", "with your account's rights; dangerous commands ask first"),
-    Choice("guarded", "behind a wall", "in a sandbox: can write only to its workspace, sees no keys"),
+    Choice("guarded", "in a sandbox", "can write only to its workspace, sees no keys"),
 )
 
 
@@ -32,7 +32,7 @@ def set_up(home: Path, name: str, ask: Questions | None) -> bool:
         ask.say(f"\n── Commands {'─' * 52}")
         name = ask.one("Where do the agent's commands run on this machine?", CHOICES, "local")
         if name == "guarded":
-            ask.say("  What needs more than the wall allows is asked about, each time.")
+            ask.say("  A command that needs more than the sandbox allows asks each time.")
     write(home, loaded, {".".join(KEY): name})
     return True
 

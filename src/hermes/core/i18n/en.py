@@ -93,21 +93,21 @@ class Texts:
     OWNER_NO_BUTTON = "No"
     OWNER_CONFIRMED = "You are my owner now. From your next message on, commands run on my machine itself."
     OWNER_DECLINED = (
-        "All right, I will not ask again; your commands stay in a sandbox. On the machine the owner is named so: "
+        "All right, I will not ask again; your commands stay in a sandbox. To set the owner on the machine:  "
         "`hermes people role {id} owner`"
     )
     OWNER_ALREADY = "You are my owner."
-    OWNER_ONLY_PRIVATELY = "That is settled in a private chat only."
+    OWNER_ONLY_PRIVATELY = "That works only in a private chat."
     OWNER_AT_MACHINE = (
-        "Only somebody at the machine can say that you are the owner: `hermes people role {id} owner`, or the setting "
+        "Only a person at the machine can make you the owner: `hermes people role {id} owner`, or the setting "
         "`owners` (GATEWAY_OWNERS={id})."
     )
     OWNER_USAGE = "/owner yes or /owner no."
-    NOT_YOURS_TO_LET_IN = "Letting somebody in takes an admin or the owner."
+    NOT_YOURS_TO_LET_IN = "Only an admin or the owner can approve people."
     MAY_TALK_NOW = "{name} may talk now."
-    SENT_AWAY = "{name} was sent away, without a word. They may ask again in an hour."
+    SENT_AWAY = "{name} was refused, without a message. They may ask again in an hour."
     NO_SUCH_CODE = "No such code."
-    NOBODY_WAITS = "Nobody waits on {platform}. Whoever writes to the bot there gets a new code, valid for an hour."
+    NOBODY_WAITS = "No request is waiting on {platform}. A stranger who writes to the bot there gets a new code, valid for an hour."
     PAIRING_LOCKED = (
         "Too many wrong codes for {platform}: approving is locked for {minutes} more min. On the machine itself it "
         "still works: hermes pairing approve"
@@ -138,13 +138,13 @@ class Texts:
     APPROVAL_WHERE = "May I run `{name}` {where}?\n{what}\n{question}"
     APPROVAL_CUT = "[… {more:,} characters are not shown here …]"
     APPROVAL_LONG_FILE = (
-        "That is only a part: all {count:,} characters are in {file}. Read it; its last line tells how to approve it."
+        "That is only a part: all {count:,} characters are in {file}. Read it; its last line shows how to approve it."
     )
     APPROVAL_LONG_MESSAGES = (
         "That is only a part: all {count:,} characters are in the messages above. Read them; their last line tells how "
         "to approve it."
     )
-    APPROVAL_LONG_HERE = "It has {count:,} characters. Read all of it; the last line tells how to approve it."
+    APPROVAL_LONG_HERE = "It has {count:,} characters. Read all of it; the last line shows how to approve it."
     APPROVAL_LONG_ELSEWHERE = (
         "That is only a part of {count:,} characters, and no more fits into this chat. Read all of it on the machine: "
         "`hermes approvals show {code}`"
@@ -193,7 +193,7 @@ class Texts:
 
     # Commands
     COMMAND_FAILED = "That command failed: {reason}"
-    COMMAND_BROKE = "That command failed. Owner: `hermes logs --level error` tells why."
+    COMMAND_BROKE = "That command failed. Owner: `hermes logs --level error` shows why."
     UNKNOWN_COMMAND = "There is no command /{name}. /help lists them."
     UNKNOWN_COMMAND_NEAR = "There is no command /{name}. Did you mean /{nearest}? /help lists them."
     UNKNOWN_COMMAND_SKILL = "There is no command /{name}. Did you mean the skill /{nearest}? /help lists the commands."
@@ -208,12 +208,12 @@ class Texts:
     HELP_HEAD = "Just write to me. Besides:"
     HELP_LINE = "{heading}: {names}"
     HELP_FOOT = "/commands explains each of them, /help NAME one."
-    HELP_TALK = "This talk"
+    HELP_TALK = "This conversation"
     HELP_WORK = "While I work"
     HELP_ANSWERS = "How I answer"
     HELP_ABILITIES = "What I can use"
     HELP_ABOUT = "About us"
-    HELP_CARE = "For who looks after me"
+    HELP_CARE = "For admins and the owner"
     HELP_MORE = "More"
     HELP_ALSO = "Also: {names}."
     HELP_ROLE = "For the role {role} and above."
@@ -227,7 +227,7 @@ class Texts:
     STATUS_QUESTIONS = "Questions for you: {count} (/approvals)."
     STATUS_MODEL = "Model: {model}."
     STATUS_MODEL_CHOSEN = "Model: {model}, chosen here."
-    STATUS_MODEL_SETTLED = "Model: {model}, settled for this chat."
+    STATUS_MODEL_SETTLED = "Model: {model}, set for this chat."
     STATUS_PERSONALITY = "Personality: {name}."
     STATUS_SESSION = "Session: {title}, {lines}."
     STATUS_NO_SESSION = "Session: none yet; your next message begins one."
@@ -254,10 +254,10 @@ class Texts:
     )
     PERSONALITY_NONE = "There are no others. The owner adds some under `personalities:` in config.yaml."
     PERSONALITY_CHOSEN = "From the next message on I am “{name}” here. /personality default goes back."
-    PERSONALITY_DEFAULT = "From the next message on I am here as the owner settled it."
+    PERSONALITY_DEFAULT = "From the next message on I am again as the owner set me up here."
     PERSONALITY_UNKNOWN = "There is no personality “{name}”. I can be: {names}."
     PERSONALITY_NEAR = "There is no personality “{name}”. Did you mean {nearest}? I can be: {names}."
-    PERSONALITY_NOT_YOURS = "Several people share this talk, so an admin or the owner chooses who I am in it."
+    PERSONALITY_NOT_YOURS = "Several people share this conversation, so an admin or the owner chooses who I am in it."
 
     # /approve, /deny, /approvals
     APPROVALS_NOTHING_HERE = "Nothing is waiting for an answer here."
@@ -282,11 +282,11 @@ class Texts:
     ANSWER_ALLOWED_ONCE = "Approved, going on. Only this once: a thing of this kind is asked about each time."
     ANSWER_DENIED = "Denied. I'll find another way."
     ANSWER_UNSEEN = (
-        "Not approved: it was too long to be shown whole. Read all of it; its last line tells how to approve it. "
+        "Not approved: it was too long to be shown whole. Read all of it; its last line shows how to approve it. "
         "On the machine: `hermes approvals show {code}`"
     )
     UNSEEN_OF = "{count} are too long to be approved with a bare yes: the code of each stands at the end of its text."
-    ANSWER_NOT_YOURS = "This one is not yours to answer: it takes an admin or the owner."
+    ANSWER_NOT_YOURS = "This one is not yours to answer: it needs an admin or the owner."
     ANSWER_NO_SUCH = "There is no such question."
     ANSWER_WAS_ALLOWED = "It was already allowed by {who}."
     ANSWER_WAS_DENIED = "It was already denied by {who}."
@@ -335,7 +335,7 @@ class Texts:
     MODEL_CHOSEN = "{model}, chosen for this chat. The default is {default}: /model default goes back."
     MODEL_GONE = "{default}, since {model}, chosen for this chat, is not configured any more."
     MODEL_DEFAULT = "{default}, the default."
-    MODEL_SETTLED = "{default}, settled for this chat by the owner."
+    MODEL_SETTLED = "{default}, set for this chat by the owner."
     MODEL_THINKS = " It thinks: {level} (/reasoning)."
     MODEL_OTHERS = " /model list shows others."
     MODEL_IS_DEFAULT = "{default} (the default)"
@@ -399,12 +399,14 @@ class Texts:
     UNDO_REVISION = (
         "The compression is taken back: I read all the lines again. /undo once more takes back the last exchange."
     )
-    UNDO_ONE = "Taken back: “{text}” and what came of it. I act as if it had not been said; what was done stays done."
+    UNDO_ONE = (
+        "Taken back: “{text}” and everything after it. I act as if it had not been said; what was done stays done."
+    )
     UNDO_SEVERAL = "Taken back: the last {count} exchanges, from “{text}” on. I act as if they had not been said."
 
     # /sessions, /resume, /branch, /title, /history
     SESSIONS_NONE = "There is no conversation of yours yet. Just write to me."
-    SESSIONS_HOW = "/resume NUMBER takes one up here; /branch goes on with a copy of this one."
+    SESSIONS_HOW = "/resume NUMBER continues one here; /branch continues with a copy of this one."
     SESSIONS_LINE = "{number}. {title}, {lines}, {day}"
     SESSIONS_HERE = " ← here"
     SESSION_TITLE = "“{title}”"
@@ -412,7 +414,7 @@ class Texts:
     RESUME_UNKNOWN = "You have no conversation {name!r}. /sessions lists them."
     RESUME_HERE = "That one is going on here already."
     RESUME_BUSY = "I am working in that conversation just now. Wait for it, or /stop it there."
-    RESUMED = "Taken up: {title}, {lines}. /history shows where we were."
+    RESUMED = "Continued here: {title}, {lines}. /history shows where we were."
     BRANCH_NOTHING = "There is nothing to branch off yet. Just write to me."
     BRANCHED = "This is a copy now, {lines}. The other one rests: /sessions lists both."
     TITLE_NONE = "There is no conversation here yet. Just write to me."
@@ -456,7 +458,7 @@ class Texts:
     FILE_HOLDS_KEYS = "files of its kind hold keys or passwords, and those are not sent"
     FILES_TOO_MANY = "an answer carries {most} files at most"
     FILE_NOT_COPIED = "it could not be copied ({reason})"
-    FILE_HERE_CANNOT = "no files can be had or sent here"
+    FILE_HERE_CANNOT = "files can be neither received nor sent here"
     FILE_DID_NOT_COME = "I could not get {name}: {reason}"
     FILE_TOO_BIG_TO_GET = "it has {size}, and {most} is the most that I can get here"
     FILE_TOO_SLOW = "it took longer than {span}"
@@ -472,9 +474,9 @@ class Texts:
 
     # Tools at work
     TOOL_PROGRESS_OFF = "You see only my answers, nothing of the tools I use."
-    TOOL_PROGRESS_NEW = "You see a line whenever I take up another tool."
+    TOOL_PROGRESS_NEW = "You see a line whenever I use another tool."
     TOOL_PROGRESS_ALL = "You see a line for every call of a tool."
-    TOOL_PROGRESS_VERBOSE = "You see every call of a tool with its arguments, and the first line of what came of it."
+    TOOL_PROGRESS_VERBOSE = "You see every call of a tool with its arguments, and the first line of its result."
     TOOL_PROGRESS_NOW = "{now} Others: {others}."
     TOOL_PROGRESS_UNKNOWN = "There is no {word!r}. {usage}"
 
@@ -500,7 +502,7 @@ class Texts:
         "task: /kanban show N, ready N, done N, block N WHY, unblock N, comment N TEXT, wait N M, archive N"
     )
     KANBAN_ADDED = "Added: {task}"
-    KANBAN_BEGUN = "Added: {task}\nI tell the result here. To follow it: /kanban show {number}"
+    KANBAN_BEGUN = "Added: {task}\nI report the result here. To follow it: /kanban show {number}"
     KANBAN_WAITS = "Waits for {task}"
     AGENTS_NONE = "Nothing runs for you right now."
     AGENTS = "For you at work:\n{lines}\nTo end one: /agents stop {example}. All of them: /agents stop all"
@@ -509,7 +511,7 @@ class Texts:
     AGENT_HERE = "in this chat"
     AGENT_ELSEWHERE = "in another chat"
     AGENT_IN_BACKGROUND = "in the background"
-    AGENT_HANDED_ON = "handed on by me"
+    AGENT_HANDED_ON = "a subtask of mine"
     AGENT_BY_API = "through the API"
     AGENT_STOPPED = "Stopped: {tasks}"
     AGENT_UNKNOWN = "Nothing of that name runs for you. /agents lists what does."
@@ -517,7 +519,7 @@ class Texts:
     # Jobs
     ASK_SCHEDULE = "It wants to schedule a message to {targets}: “{text}”"
     JOB_RUN_FAILED = "I could not do this: {reason}"
-    JOB_FAILED = "The job “{name}” failed: {reason}\nI tell you again only when it is paused. /cron history {id}"
+    JOB_FAILED = "The job “{name}” failed: {reason}\nI write again only if I pause it. /cron history {id}"
     JOB_PAUSED = (
         "I paused the job “{name}”, which keeps failing: {reason}\nFailures in a row: {count}. /cron resume {id}"
     )
@@ -557,8 +559,8 @@ class Texts:
     CRON_HERE = "this chat"
     CRON_NO_HISTORY = "“{name}” has not been due yet."
     CRON_HISTORY = "“{name}”:\n{lines}"
-    CRON_STATUS_ON = "Jobs are fired. {active} active, {paused} paused; next {next}."
-    CRON_STATUS_OFF = "Jobs are not fired: {reason}."
+    CRON_STATUS_ON = "Jobs run. {active} active, {paused} paused; next {next}."
+    CRON_STATUS_OFF = "Jobs do not run: {reason}."
     CRON_STATUS_STOPPED = "the timer does not run"
     CRON_OVERDUE = "{count} overdue."
     CRON_USAGE = (
@@ -597,10 +599,10 @@ class Texts:
     PROVIDER_BROKE_OFF_BECAUSE = "broke off in the middle of its answer ({reason})"
     PROVIDER_SILENT = "said nothing for {seconds:g} s"
     PROVIDER_OVER_DEADLINE = "did not finish within {seconds:g} s"
-    PROVIDER_TROUBLE = "has trouble of its own"
-    PROVIDER_TROUBLE_BECAUSE = "has trouble of its own ({reason})"
-    PROVIDER_OVERLOADED = "has more to do than it can at the moment"
-    PROVIDER_NO_KEY = "wants a key, and none is set"
+    PROVIDER_TROUBLE = "has a problem of its own"
+    PROVIDER_TROUBLE_BECAUSE = "has a problem of its own ({reason})"
+    PROVIDER_OVERLOADED = "is overloaded at the moment"
+    PROVIDER_NO_KEY = "needs a key, and none is set"
     PROVIDER_ODD_KEY = "has a key with characters that no key has (a stray quote, space or line break?)"
     PROVIDER_WEB_PAGE = "answered with a web page instead of an answer; its base_url is probably not an API address"
     PROVIDER_NO_SUCH_ADDRESS = "has nothing at this address; its base_url is probably wrong (does it lack /v1?)"
@@ -614,28 +616,28 @@ class Texts:
     CURE_CONTEXT = "/new starts a fresh session"
     CURE_MODEL = "Owner: set `model.default` to a model of this provider, then `hermes doctor`"
     CURE_REQUEST = "Owner: `hermes doctor` shows the provider and model in use"
-    CURE_TRANSIENT = "Please try again in a moment. Owner: `hermes doctor` tells more"
+    CURE_TRANSIENT = "Please try again in a moment. Owner: `hermes doctor` shows more"
     CURE_EMPTY = "Please ask again, perhaps in other words"
     ANSWER_ENDED_EARLY = "The model's answer ended before it began."
 
     # The built-in model
     BUILT_IN_HINT = (
         "(built-in model: English small talk, no tools, no web. "
-        "For real work: put OPENAI_API_KEY or OPENROUTER_API_KEY into {env})"
+        "For real work: hermes setup, or put OPENAI_API_KEY or OPENROUTER_API_KEY into {env})"
     )
     BUILT_IN_NOTHING = "The built-in model found nothing to say to that."
     BUILT_IN_CROWD = (
         "The built-in model answers one message at a time, and too many are waiting. Ask again in a minute."
     )
     BUILT_IN_FAILED = "The built-in model failed ({reason}). Ask again, or use a real model."
-    BUILT_IN_NO_FORMAT = "The built-in model cannot answer in a form that was asked for. Use a real model."
+    BUILT_IN_NO_FORMAT = "The built-in model cannot answer in the requested format. Use a real model."
     BUILT_IN_MISSING = "The built-in model is not here yet. {reason}"
     BUILT_IN_COMING = "The built-in model is still being fetched: {done} of {total} MB. Ask again in a minute."
 
     # What is asked before a tool runs
     ASK_WRITE_RUNS = "May I write {path}? It is not an ordinary file: what is written there runs by itself later."
-    ASK_WRITE_KEYS = "May I write {path}? It is not an ordinary file: it holds keys or decides who gets in."
-    ASK_READ_KEYS = "May I read {path}? Keys lie there, and the model's provider would see them."
+    ASK_WRITE_KEYS = "May I write {path}? It is not an ordinary file: it contains keys or decides who has access."
+    ASK_READ_KEYS = "May I read {path}? It contains keys, and the model's provider would see them."
     ASK_SEND = "Send this to {targets}?\n{text}"
     ASK_SKILL = "May I {action} the skill {name!r}, which everybody's agent reads here?"
     ASK_SHARED = "Use {name}? Somebody with fewer rights ({role}) writes in this conversation too, so I ask first."
@@ -643,10 +645,10 @@ class Texts:
     CLARIFY = "A number, or your own words."
     WHERE_FILES = "files in {folder}"
     WHERE_LOCAL = "on this machine, in {folder}"
-    WHERE_GUARDED = "behind a wall on this machine, in {folder}"
-    WHERE_OUTSIDE = "OUTSIDE the wall, on this machine, in {folder}"
-    ASK_OUTSIDE = "It asks to run outside the wall, with everything your account may do."
-    ASK_OUTSIDE_REASON = "It asks to run outside the wall, with everything your account may do. Its reason: {reason}"
+    WHERE_GUARDED = "in a sandbox on this machine, in {folder}"
+    WHERE_OUTSIDE = "OUTSIDE the sandbox, on this machine, in {folder}"
+    ASK_OUTSIDE = "It asks to run outside the sandbox, with all rights of your account."
+    ASK_OUTSIDE_REASON = "It asks to run outside the sandbox, with all rights of your account. Its reason: {reason}"
     WHERE_SANDBOX = "in a sandbox (with network), in {folder}"
     WHERE_SANDBOX_OFFLINE = "in a sandbox (without network), in {folder}"
     WHERE_CONTAINER = "in a container of {image} (with network), in {folder}"
@@ -685,7 +687,7 @@ class Texts:
     DANGER_DETACHES = "It starts work that goes on after this command, where I cannot stop it."
     DANGER_OUTSIDE = "It may change files outside of the working folder."
     DANGER_CODE = "It runs code, and I cannot tell from its text what the code does."
-    DANGER_UNJUDGED = "What it would run cannot be told from its text."
+    DANGER_UNJUDGED = "I cannot tell from its text what it would run."
     DANGER_NOT_ONLY_READING = "It may change something (approvals.mode is 'unknown')."
     DANGER_EVERY = "I ask before every command (approvals.mode is 'all')."
 

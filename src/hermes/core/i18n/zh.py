@@ -56,7 +56,7 @@ GROUPS = {
     "talk": "向你提问",
     "delegation": "把任务分出去做",
     "messaging": "给别的聊天发消息",
-    "memory": "查以前的对话，记住事情",
+    "memory": "查以前的对话",
     "skills": "读专门任务的做法",
     "schedule": "以后再做的事",
     "voice": "用语音说话",
@@ -274,7 +274,7 @@ class Chinese(Texts):
     HELP_ANSWERS = "我怎么回答"
     HELP_ABILITIES = "我能用什么"
     HELP_ABOUT = "关于我和你"
-    HELP_CARE = "给管理我的人"
+    HELP_CARE = "给管理员和主人"
     HELP_MORE = "其他"
     HELP_ALSO = "也可以写：{names}。"
     HELP_ROLE = "需要{role}或更高的身份。"
@@ -651,7 +651,7 @@ class Chinese(Texts):
     # The built-in model
     BUILT_IN_HINT = (
         "（内置小模型：只会简单的英文闲聊，没有工具，不能上网。"
-        "要做正事，请把 OPENAI_API_KEY 或 OPENROUTER_API_KEY 写进 {env}）"
+        "要做正事，请运行 hermes setup，或把 OPENAI_API_KEY 或 OPENROUTER_API_KEY 写进 {env}）"
     )
     BUILT_IN_NOTHING = "内置小模型不知道怎么接这句话。"
     BUILT_IN_CROWD = "内置小模型一次只能回答一条消息，现在排队的太多。请一分钟后再问。"
@@ -671,10 +671,10 @@ class Chinese(Texts):
     CLARIFY = "回数字，或者直接说。"
     WHERE_FILES = "（{folder} 里的文件）"
     WHERE_LOCAL = "（本机，{folder}）"
-    WHERE_GUARDED = "（本机围墙内，{folder}）"
-    WHERE_OUTSIDE = "（围墙外，本机，{folder}）"
-    ASK_OUTSIDE = "它请求在围墙外运行，拥有你的账户的全部权限。"
-    ASK_OUTSIDE_REASON = "它请求在围墙外运行，拥有你的账户的全部权限。它的理由：{reason}"
+    WHERE_GUARDED = "（本机沙箱内，{folder}）"
+    WHERE_OUTSIDE = "（沙箱外，本机，{folder}）"
+    ASK_OUTSIDE = "它请求在沙箱外运行，拥有你的账户的全部权限。"
+    ASK_OUTSIDE_REASON = "它请求在沙箱外运行，拥有你的账户的全部权限。它的理由：{reason}"
     WHERE_SANDBOX = "（沙箱，可上网，{folder}）"
     WHERE_SANDBOX_OFFLINE = "（沙箱，不能上网，{folder}）"
     WHERE_CONTAINER = "（{image} 容器，可上网，{folder}）"

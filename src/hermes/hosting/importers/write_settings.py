@@ -25,7 +25,7 @@ BY_HAND_KEYS = frozenset(
 ADDRESS_SECTIONS = frozenset({"api", "proxy", "tracing"})
 """Beside every setting that is an address: they decide where words and keys go, and who may ask for them."""
 _DECIDES = "it decides what the agent may do or where data is: set it here yourself"
-_ADDRESS = "it decides where words and keys go: check it, and import it with --addresses"
+_ADDRESS = "it decides where messages and keys are sent: check it, and import it with --addresses"
 _UNKNOWN = "Hermes has no setting of this name"
 SHOWN_NAMES = 12
 _SECRETS = frozenset({Kind.SECRET, Kind.SECRETS})

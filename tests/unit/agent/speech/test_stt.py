@@ -49,7 +49,7 @@ async def test_silence_is_told() -> None:
 async def test_a_refusal_is_told_in_words() -> None:
     async with FakeSpeech() as fake:
         fake.refuse_next(500)
-        with pytest.raises(ToolError, match="trouble of its own"):
+        with pytest.raises(ToolError, match="problem of its own"):
             await transcriber(SttConfig(base_url=fake.url)).hear(OPUS)
 
 

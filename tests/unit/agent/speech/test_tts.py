@@ -84,7 +84,7 @@ def test_edges_token_holds_for_five_minutes() -> None:
     [
         (401, "{}", "does not accept the key"),
         (429, "{}", "too many requests"),
-        (503, "{}", "trouble of its own"),
+        (503, "{}", "problem of its own"),
         (400, '{"error":{"message":"voice is unknown"}}', "voice is unknown"),
     ],
 )

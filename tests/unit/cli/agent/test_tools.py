@@ -39,7 +39,7 @@ def test_one_platform_is_listed_tool_by_tool(capsys: pytest.CaptureFixture[str])
     code, told, _ = typed(capsys, "list", "--platform", "telegram")
     assert code == 0
     assert "telegram has the toolset hermes-telegram\n" in told
-    assert any(line.startswith("  ✓ read_file ") and "files, for every user" in line for line in told.splitlines())
+    assert any(line.startswith("  ✓ read_file ") and "files, role user or higher" in line for line in told.splitlines())
     assert any("web_search" in line and line.endswith("(not set up yet)") for line in told.splitlines())
 
 

@@ -33,12 +33,12 @@ def test_every_reason_has_words_and_those_that_keep_somebody_out_name_a_cure(why
 
 def test_the_words_say_who_decided_when_and_with_which_code() -> None:
     decided = {"decided_at": NOW - 7200, "decided_by": "the command line"}
-    assert told(Why.PAIRED, **decided)[1] == "  let in by pairing, 2 h ago by the command line"
-    assert told(Why.REVOKED, **decided)[1] == "  was let in, and revoked 2 h ago by the command line"
+    assert told(Why.PAIRED, **decided)[1] == "  approved by pairing, 2 h ago by the command line"
+    assert told(Why.REVOKED, **decided)[1] == "  was approved, and revoked 2 h ago by the command line"
     waiting = told(Why.WAITING, asked_at=NOW - 180, code="K7QPM3XW", name="Ana", role="")
     assert waiting[:3] == [
         "✗ telegram 42 (Ana): not answered",
-        "  waits to be let in since 3 min, with the code K7QPM3XW",
+        "  waits for approval since 3 min, with the code K7QPM3XW",
         "  → hermes pairing approve telegram K7QPM3XW",
     ]
     assert "TELEGRAM_ALLOWED_USERS does not name this one" in told(Why.NOT_LISTED, dm_policy="allowlist")[1]

@@ -126,6 +126,6 @@ def _sentence(provider: Provider, refusal: Refusal) -> str:
         case status if 300 <= status < 400:
             return f"{provider.name} has moved: its address needs to be set anew."
         case status if status >= 500:
-            return f"{provider.name} has trouble of its own (HTTP {status}). Try again later."
+            return f"{provider.name} has a problem of its own (HTTP {status}). Try again later."
         case status:
             return f"{provider.name} refused the search (HTTP {status}). Try other words."

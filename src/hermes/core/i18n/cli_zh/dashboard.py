@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 HELP = {
-    "Open the dashboard in a browser, list and end its sign-ins": "在浏览器中打开控制台；列出和结束登录",
+    "Open the dashboard in a browser; list and revoke its sign-ins": "在浏览器中打开控制台；列出和结束登录",
     "open the dashboard in a browser (the default)": "在浏览器中打开控制台（默认）",
     "list the valid sign-ins": "列出有效的登录",
-    "end a sign-in": "结束一个登录",
+    "revoke a sign-in": "结束一个登录",
     "print the link, and open no browser": "只打印链接，不打开浏览器",
     "print the link alone, and open no browser": "只输出链接本身，不打开浏览器",
     "id of the sign-in, or `all`": "登录的编号，或 `all`（全部）",
@@ -14,7 +14,7 @@ HELP = {
     "only print the link": "只打印链接",
     "print the link alone, also into a pipe": "只输出链接本身，也可用于管道",
     "who is signed in, from where, since when": "谁已登录、从哪里、从何时起",
-    "end a sign-in; `all` ends every one": "结束一个登录；`all` 结束全部登录",
+    "revoke a sign-in; `all` revokes every one": "结束一个登录；`all` 结束全部登录",
 }
 
 SENTENCES = {

@@ -10,17 +10,17 @@ COMMANDS = {
     **backup.UPDATE_HELP,
     **backup.UPDATE,
     "Hermes {}: one AI agent on every chat you use.": "Hermes {}：一个 AI 助手，你的每个聊天软件都能用。",
-    "talk to it": "和它聊天",
-    "ask once, print the answer, end (--json: as JSON)": "问一次，打印回答后退出（--json：输出 JSON）",
-    "read settings from this file too": "同时读取这个文件里的设置",
-    "run it in this profile: an agent with its own home": "用于这个配置档：有自己主目录的助手",
+    "chat with the agent": "和它聊天",
+    "ask one question, print the answer, exit (--json: as JSON)": "问一次，打印回答后退出（--json：输出 JSON）",
+    "also read settings from this file": "同时读取这个文件里的设置",
+    "use this profile: an agent with its own home": "用于这个配置档：有自己主目录的助手",
     "Import the home of hermes-agent or OpenClaw: settings, keys, people, sessions, skills, jobs": (
         "从 hermes-agent 或 OpenClaw 搬过来：设置、密钥、用户、对话、技能、定时任务"
     ),
     "Run several agents on one machine: list, create, show, remove": "并存多个助手：list、create、show、remove",
-    "how a command is used": "某个命令的用法",
+    "show the options and examples of a command": "某个命令的用法",
     "Commands": "命令",
-    "Talk to the agent (the same as no command at all)": "和助手聊天（与不带命令相同）",
+    "Chat with the agent (the same as no command at all)": "和助手聊天（与不带命令相同）",
     "Set up a model and a chat platform, question by question": "一问一答地设置模型和聊天平台",
     "Run and check the gateway, connect chats: run, start, stop, restart, status, install, setup, test": (
         "运行、检查网关，连接聊天平台：run、start、stop、restart、status、install、setup、test"
@@ -51,7 +51,7 @@ COMMANDS = {
     "Schedule jobs: create, list, edit, pause, resume, run, remove, status, history": ("安排和管理定时任务"),
     "Receive webhooks of other programs: subscribe, list, remove, test": ("接收其他程序发来的通知"),
     "Show the machines that share one database, drain one of them": "显示共用一个数据库的机器，让其中一台交出工作",
-    "Copy everything that is stored into another database": "把存储的全部内容复制到另一个数据库",
+    "Copy the store into another database, recover a damaged one": "把存储的全部内容复制到另一个数据库",
     "Keep a board of tasks, and let the agent do them": "维护任务看板，让助手完成任务",
 }
 
@@ -75,8 +75,8 @@ ARGPARSE = {
 VERBS = {
     "run in the foreground; restarts itself after a crash": "在前台运行；崩溃后自动重启",
     "run in the background": "在后台运行",
-    "finish the work under way, then stop": "完成手头的工作，然后停止",
-    "finish the work under way, then start again; paused platforms are resumed": (
+    "finish running work, then stop": "完成手头的工作，然后停止",
+    "finish running work, then start again; paused platforms are resumed": (
         "完成手头的工作，然后重新启动；恢复被暂停的平台"
     ),
     "show the state; exit code 0 running, 1 degraded, stalled or dead, 3 not running": (
@@ -97,7 +97,7 @@ VERBS = {
     "revoke a named key": "撤销一个命名密钥",
     "list the requests that wait for an answer": "列出等待回答的请求",
     "approve a request": "批准一个请求",
-    "deny a request; the agent is told the reason": "拒绝一个请求；原因会告诉助手",
+    "deny a request; the agent reads the reason": "拒绝一个请求；原因会告诉助手",
     "list what is allowed without asking, who allowed it, and when": "列出无需询问的许可，由谁在何时给出",
     "revoke a grant: the agent asks again": "撤销一个许可：助手会再次询问",
     "show the settings that are set": "显示已设置的项",
@@ -141,26 +141,26 @@ VERBS = {
     "sign in: scan a QR code with the phone": "登录：用手机扫二维码",
     "link a phone (the default)": "关联手机（默认）",
     "only install the bridge (needs Node.js and npm)": "只安装桥接程序（需要 Node.js 和 npm）",
-    "show all of a request; the last line tells how to approve it": "显示请求的全部内容；最后一行说明如何批准",
+    "show a whole request; its last line shows how to approve it": "显示请求的全部内容；最后一行说明如何批准",
     "show every machine that works on this database": "显示使用这个数据库的每台机器",
     "have a machine hand its work over to the others": "让一台机器把工作交给其他机器",
     "copy every table into an empty database, compare counts and checksums": (
         "把每张表复制到空数据库，并比较行数和校验和"
     ),
     "list the jobs": "列出定时任务",
-    "make a job": "新建定时任务",
+    "create a job": "新建定时任务",
     "change a job": "修改定时任务",
     "pause a job": "暂停定时任务",
-    "let a paused job run again": "恢复被暂停的定时任务",
+    "resume a paused job": "恢复被暂停的定时任务",
     "run a job now": "立即运行定时任务",
     "delete a job": "删除定时任务",
-    "say whether jobs are fired": "显示定时任务是否会触发",
-    "show what became of a job's due times": "显示定时任务每次到期的结果",
-    "make a route, or change one": "新建或修改路由",
+    "show whether jobs run, and which is next": "显示定时任务是否会触发",
+    "show the due times of a job and their outcomes": "显示定时任务每次到期的结果",
+    "create or change a route": "新建或修改路由",
     "list the routes": "列出路由",
     "delete a route": "删除路由",
     "send a signed sample to a route": "向路由发送一个带签名的示例",
-    "make the board, if there is none": "没有看板时新建看板",
+    "create the board, if there is none": "没有看板时新建看板",
     "add a task": "添加任务",
     "list the tasks of a board": "列出看板上的任务",
     "show a task with its history": "显示任务及其历史",
@@ -175,7 +175,7 @@ VERBS = {
     "mark a task as done": "把任务标记为完成",
     "take a task off the board": "把任务移出看板",
     "follow what happens on the board": "跟踪看板上发生的事",
-    "count the tasks of each column, and say whether the agent works on tasks": (
+    "count the tasks of each column, and show whether the agent works on tasks": (
         "统计各列的任务数，并显示助手是否在处理任务"
     ),
 }
@@ -183,8 +183,8 @@ VERBS = {
 OPTIONS = {
     "name of the conversation (default: cli)": "对话的名称（默认：cli）",
     "plain text, as over a pipe": "纯文本，与管道输出相同",
-    "show the conversation so far and go on with it": "显示到目前为止的对话并继续",
-    "take up an earlier conversation; without ID pick one from a list": "接着以前的对话；不给 ID 则从列表中选择",
+    "show the conversation so far and continue it": "显示到目前为止的对话并继续",
+    "continue an earlier conversation; without ID, pick one from a list": "接着以前的对话；不给 ID 则从列表中选择",
     "print JSON": "输出 JSON",
     "print one JSON object": "输出一个 JSON 对象",
     "print one JSON object per line": "每行输出一个 JSON 对象",
@@ -220,8 +220,8 @@ OPTIONS = {
     "ask no question; without --keep-backup the old state.db is deleted": (
         "不询问；没有 --keep-backup 时删除旧的 state.db"
     ),
-    "how long the start is watched": "观察启动多长时间",
-    "repair what can be repaired, and say what was done": "修复能修复的，并说明做了什么",
+    "how long to watch the start": "观察启动多长时间",
+    "repair what can be repaired, and report it": "修复能修复的，并说明做了什么",
     "with --fix: ask no question": "与 --fix 一起：不询问",
     "revert the file changes of the last --fix": "撤销上次 --fix 对文件的改动",
     "make one small call to the model and to each fallback": "对模型和每个备用模型各做一次小调用",
@@ -244,12 +244,12 @@ OPTIONS = {
     "where the answer goes: local, all, a platform (its home channel), platform:chat; several with commas": (
         "回答发到哪里：local、all、平台（它的主频道）、平台:聊天；多个用逗号分隔"
     ),
-    "script in the folder scripts of the home, run first; its output is read by the agent": (
+    "script in the folder scripts of the home; it runs first, and the agent reads its output": (
         "主目录 scripts 文件夹中的脚本，先运行它，助手读取它的输出"
     ),
     "model, as provider/model": "模型，写作 提供商/模型",
-    "folder in which it works": "工作的文件夹",
-    "what happens with due times while the gateway was down: run_once, run_all or skip": (
+    "folder in which the job works": "工作的文件夹",
+    "what to do about due times missed while the gateway was down: run_once, run_all or skip": (
         "网关停止期间错过的时间怎么办：run_once、run_all 或 skip"
     ),
     "quiet hours without a run, such as 22:00-07:00": "不运行的时段，例如 22:00-07:00",
@@ -269,7 +269,7 @@ OPTIONS = {
     ),
     "for example openrouter/openai/gpt-4o-mini": "例如 openrouter/openai/gpt-4o-mini",
     "for example terminal, web or send_message": "例如 terminal、web 或 send_message",
-    "how long the approval counts (default: once)": "批准多久有效（默认：once）",
+    "how long the approval is valid (default: once)": "批准多久有效（默认：once）",
     "id of an event (ev_…), turn (t_…), delivery (ob_…) or approval (ap_…); without: the latest messages": (
         "事件（ev_…）、对话轮（t_…）、投递（ob_…）或批准（ap_…）的 id；不给则列出最近的消息"
     ),
@@ -325,7 +325,7 @@ OPTIONS = {
     "postgresql://… or sqlite:///PATH": "postgresql://… 或 sqlite:///PATH",
     "the source (default: the configured database)": "来源（默认：配置的数据库）",
     "delete what the destination holds": "删除目标数据库中已有的内容",
-    "what to do, or with --no-agent what to say": "要做的事；用 --no-agent 时是要发送的内容",
+    "what to do; with --no-agent, the text to send": "要做的事；用 --no-agent 时是要发送的内容",
     "its id or name": "定时任务的 id 或名称",
     "a new schedule, which counts from now": "新的时间安排，从现在起生效",
     "a new prompt": "新的提示词",
@@ -334,11 +334,11 @@ OPTIONS = {
     "what its runs may do without asking, as in `hermes approvals grants`": (
         "运行时无需询问即可做的事，写法同 `hermes approvals grants`"
     ),
-    "send the prompt, or what the script prints, as it stands": "原样发送提示词或脚本的输出",
+    "send the prompt, or the output of the script, unchanged": "原样发送提示词或脚本的输出",
     "how the sender signs: github, gitlab, stripe, slack, svix, hermes (or auto)": (
         "发送方的签名方式：github、gitlab、stripe、slack、svix、hermes（或 auto）"
     ),
-    "the sender's secret; - reads it from stdin; without it a new one is made": (
+    "the sender's secret; - reads it from stdin; without it a new one is created": (
         "发送方的密钥；- 表示从标准输入读取；不给则生成新的"
     ),
     "events that count, separated by commas: push, pull_request.opened, invoice.*": (

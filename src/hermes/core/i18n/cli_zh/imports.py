@@ -11,12 +11,12 @@ IMPORTS = {
     ),
     "the home of the other gateway": "另一个网关的主目录",
     "only show what would be imported": "只显示会搬来什么",
-    "also import settings that decide where words and keys go: base_url, proxies, api, tracing": (
+    "also import settings that decide where messages and keys are sent: base_url, proxies, api, tracing": (
         "也搬来决定文字和密钥发往何处的设置：base_url、代理、api、tracing"
     ),
-    "These settings decide where words and keys go:": "这些设置决定文字和密钥发往何处：",
+    "These settings decide where messages and keys are sent:": "这些设置决定文字和密钥发往何处：",
     "Import them, too?": "也搬过来吗？",
-    "it decides where words and keys go: check it, and import it with --addresses": (
+    "it decides where messages and keys are sent: check it, and import it with --addresses": (
         "它决定文字和密钥发往何处：请核对，再用 --addresses 搬来"
     ),
     "its provider has no address without --addresses": "没有 --addresses，它的提供方就没有地址",

@@ -13,7 +13,7 @@ PROFILES = {
     ),
     "create a second agent with its own ports": "新建第二个助手，有自己的端口",
     "with the settings and model keys of this one, without its chats": "带上当前的设置和模型密钥，不带聊天平台",
-    "give it a bot of its own": "给它一个自己的机器人",
+    "connect a separate bot to it": "给它一个自己的机器人",
     "run it beside the first": "与第一个并存运行",
     "all profiles: state, ports, folder": "所有配置档：状态、端口、文件夹",
     "the same for one profile": "只看一个配置档",
@@ -26,7 +26,7 @@ PROFILES = {
     ),
     "There is no profile {}. Create it: {}": "没有配置档 {}。新建：{}",
     "There is no profile {}. There are: {}.": "没有配置档 {}。现有：{}。",
-    "The profile {} is made: {}, ports {}.": "配置档 {} 已建好：{}，端口 {}。",
+    "The profile {} was created: {}, ports {}.": "配置档 {} 已建好：{}，端口 {}。",
     "A model: {} setup     A chat: {} gateway setup     Run it: {} gateway start": (
         "模型：{} setup     聊天：{} gateway setup     运行：{} gateway start"
     ),

@@ -154,18 +154,18 @@ HELP = {
     "stop the service and remove its unit; the data stays": "停止服务并移除其单元；数据保留",
     "the system service, not that of your account": "系统的服务，而不是你账户的服务",
     "show what would be done, change nothing": "只显示会做什么，不改动",
-    "ask nothing": "不提问",
+    "ask no questions": "不提问",
     "with --system: run as this user (default: a new user hermes)": (
         "与 --system 一起：以这个用户运行（默认：新用户 hermes）"
     ),
-    "replace a unit of ours that was changed by hand; it is kept as .old": "替换被手动改过的单元；旧文件保留为 .old",
+    "replace a unit that was changed by hand; the old file is kept as .old": "替换被手动改过的单元；旧文件保留为 .old",
     "keep it running after you log out, without asking": "注销后也继续运行，不提问",
     "stop it when you log out": "注销时结束",
     "how long to watch the status (default: 30)": "观察状态多少秒（默认 30）",
-    "keep it up: a service of systemd or launchd, started with the machine": (
+    "keep it running: a service of systemd or launchd that starts with the machine": (
         "保持运行：systemd 或 launchd 的服务，随机器启动"
     ),
     "show the unit and the commands, change nothing": "显示单元和命令，不改动",
-    "for the whole machine, under a user of its own": "为整台机器安装，使用专门的用户",
+    "for the whole machine, under a separate user": "为整台机器安装，使用专门的用户",
     "stop the service and remove it; the data stays": "停止并移除服务；数据保留",
 }

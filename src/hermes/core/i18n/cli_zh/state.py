@@ -112,7 +112,7 @@ STATUS = {
     "last frame {} ago": "{} 前收到数据",
     "{} in, {} out today": "今天收 {}，发 {}",
     "last answer {} ago": "{} 前回答过",
-    "not asked yet": "还没有被问过",
+    "not used yet": "还没有被问过",
     "it is starting.": "正在启动。",
     "it is starting: {}.": "正在启动：{}。",
     "It keeps trying": "它会不断重试",
@@ -132,10 +132,10 @@ STATUS = {
     "Start it: {} gateway run        In the background: {} gateway start": (
         "启动：{} gateway run        在后台启动：{} gateway start"
     ),
-    "What people wrote meanwhile is answered after the start, where the platform keeps it.": (
+    "Messages sent meanwhile are answered after the start, if the platform keeps them.": (
         "期间收到的消息会在启动后回答（只要平台保留了它们）。"
     ),
-    "Until then nobody is heard on {}.": "在那之前，{} 上的消息没有人处理。",
+    "Until then no message is received on {}.": "在那之前，{} 上的消息没有人处理。",
     "the machine went down after {}, {} ago, and nothing started it again.": (
         "机器在 {} 之后关机（{} 前），之后没有再启动它。"
     ),
@@ -240,20 +240,20 @@ DOCTOR = {
     "in groups: {}": "群聊：{}",
     "everybody may write here (policy {})": "这里所有人都可以发消息（策略 {}）",
     "an allowlist names this id ({}, or GATEWAY_ALLOWED_USERS)": "白名单中有这个 id（{} 或 GATEWAY_ALLOWED_USERS）",
-    "let in by pairing, {}": "通过配对允许，{}",
+    "approved by pairing, {}": "通过配对允许，{}",
     "direct messages are off": "私聊已关闭",
     "only listed ids may write, and {} does not name this one": "只有名单上的 id 可以发消息，而 {} 中没有这一个",
     "add it to {} in .env": "把它加入 .env 的 {}",
-    "waits to be let in since {}, with the code {}": "已等待批准 {}，代码是 {}",
-    "asked to be let in, and the code ran out": "请求过批准，但代码已过期",
-    "have them write again, for a new one": "请对方再发一条消息，获取新代码",
+    "waits for approval since {}, with the code {}": "已等待批准 {}，代码是 {}",
+    "asked for access, and the code has expired": "请求过批准，但代码已过期",
+    "ask this person to write again, for a new one": "请对方再发一条消息，获取新代码",
     "refused {}": "被拒绝，{}",
-    "have them write again when the hour is over, for a new code": "请对方一小时后再发消息，获取新代码",
-    "was let in, and revoked {}": "曾被允许，后被撤销，{}",
-    "have them write again, for a new code": "请对方再发一条消息，获取新代码",
-    "let in, but the running gateway has not heard of it": "已允许，但运行中的网关还不知道",
-    "nobody of this id has asked to be let in": "没有这个 id 的人请求过批准",
-    "have them write to it: they are shown a code": "请对方给它发消息：会得到一个代码",
+    "ask this person to write again after the hour, for a new code": "请对方一小时后再发消息，获取新代码",
+    "was approved, and revoked {}": "曾被允许，后被撤销，{}",
+    "ask this person to write again, for a new code": "请对方再发一条消息，获取新代码",
+    "approved, but the running gateway does not know it yet": "已允许，但运行中的网关还不知道",
+    "nobody with this id has asked for access": "没有这个 id 的人请求过批准",
+    "ask this person to write to the bot, which answers with a code": "请对方给它发消息：会得到一个代码",
     "not answered, groups are off ({}_GROUP_POLICY)": "不回答，群聊已关闭（{}_GROUP_POLICY）",
     "answered, when the bot is addressed (policy {})": "被提到时回答（策略 {}）",
     "only in the groups that {}_GROUP_ALLOWED_CHATS names": "只在 {}_GROUP_ALLOWED_CHATS 列出的群里",
@@ -288,8 +288,9 @@ START = {
     "A better model": "更好的模型",
     "(also finds Ollama, LM Studio)": "（也能找到 Ollama、LM Studio）",
     "On your phone": "在手机上用",
-    "How it is": "查看状态",
-    "Look for trouble": "查找问题",
+    "Keep it running": "保持运行",
+    "Its status": "查看状态",
+    "Find problems": "查找问题",
     "It restarts itself after a crash. Closing this window stops it.": "崩溃后会自动重启。关闭这个窗口就会停止。",
     "No user allowlists configured. All unauthorized users will be denied.": (
         "没有配置用户白名单。所有未授权的用户都会被拒绝。"
@@ -308,14 +309,14 @@ START = {
     ),
     "built-in is here. Say hello: {}": "内置模型已就绪。打个招呼：{}",
     "built-in, not here yet. {}": "内置模型，还没有下载好。{}",
-    "{} would like to talk. Let them in:": "{} 想和它聊天。批准：",
+    "{} asks for access. To approve:": "{} 想和它聊天。批准：",
     "Stopping. What is unfinished goes on after the next start. Ctrl+C again ends it at once.": (
         "正在停止。没完成的会在下次启动后继续。再按一次 Ctrl+C 立即结束。"
     ),
     # Starting and stopping
-    "The gateway is running already. How it is: {} gateway status": "网关已在运行。查看状态：{} gateway status",
+    "The gateway is running already. Its status: {} gateway status": "网关已在运行。查看状态：{} gateway status",
     "The gateway did not start.": "网关没有启动。",
-    "It said nothing. See it here: {} gateway run": "没有任何输出。在这里查看：{} gateway run",
+    "It printed nothing. To see more: {} gateway run": "没有任何输出。在这里查看：{} gateway run",
     "The gateway is not ready after {} s.": "{} 秒后网关还没有就绪。",
     "Look: {} gateway status     The log: {} logs --level warning": (
         "查看：{} gateway status     日志：{} logs --level warning"
@@ -326,7 +327,7 @@ START = {
     "its disk is read-only": "所在的磁盘是只读的",
     "its state cannot be seen with your rights": "以你的权限看不到它的状态",
     "Gateway started in {} s, in the background. A reboot ends it.": "网关已在后台启动，用时 {} 秒。重启机器就会结束。",
-    "Talk to it: {}     How it is: {} gateway status     End it: {} gateway stop": (
+    "Talk to it: {}     Its status: {} gateway status     Stop it: {} gateway stop": (
         "聊天：{}     状态：{} gateway status     停止：{} gateway stop"
     ),
     "The gateway is not running. Start it: {} gateway start": "网关没有运行。启动：{} gateway start",
@@ -349,7 +350,7 @@ START = {
         "无法停止网关（pid {}）。查看是什么占用了它：ps -l {}"
     ),
     "The gateway restarts when this turn has drained, and goes on after it.": "这一轮完成后网关会重启，然后继续。",
-    "The gateway does not answer, and its worker is not to be seen from here.": (
+    "The gateway does not answer, and its worker cannot be seen from here.": (
         "网关没有回应，从这里也看不到它的工作进程。"
     ),
     "The gateway is not back after {} s{}. Look: {} gateway status": (
@@ -367,7 +368,7 @@ START = {
     "Gateway restarted: it finished what it was doing and is ready again after {}.": (
         "网关已重启：它完成了手头的工作，{} 后再次就绪。"
     ),
-    "A new gateway takes over, in the background. How it is: {} gateway status": (
+    "A new gateway takes over, in the background. Its status: {} gateway status": (
         "新的网关在后台接管。查看状态：{} gateway status"
     ),
     "A gateway is already running for {}{}.": "{} 已有一个网关在运行{}。",
@@ -377,7 +378,7 @@ START = {
     "Stop it where it runs.": "请在它运行的地方停止它。",
     "The gateway{} is stopping. This one starts as soon as it has ended.": "网关{}正在停止。它结束后这一个就会启动。",
     "The gateway cannot start in {}: {}.": "网关无法在 {} 启动：{}。",
-    "Look for trouble: hermes doctor": "查找问题：hermes doctor",
+    "Find problems: hermes doctor": "查找问题：hermes doctor",
     "Gateway is not running: nobody is answered on {}.": "网关没有运行：{} 上的消息没有人回答。",
     "Cron": "定时",
     "on, no jobs yet": "已开启，还没有定时任务",

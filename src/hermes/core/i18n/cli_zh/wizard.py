@@ -8,17 +8,15 @@ PROMPTS = {
     "y or n, please.": "请输入 y 或 n。",
     "One number from 1 to {}, please.": "请输入 1 到 {} 之间的一个数字。",
     "and {} more: type a part of a name to see those with it": "还有 {} 个：输入名称的一部分来筛选",
-    "{} is not among them. Use it all the same?": "{} 不在其中。仍然使用吗？",
+    "{} is not in the list. Use it anyway?": "{} 不在其中。仍然使用吗？",
     "Numbers, for example 1 or 1,3": "数字，例如 1 或 1,3",
     "Numbers from 1 to {}, with commas between them, please.": "请输入 1 到 {} 的数字，用逗号分隔。",
     "Choose": "请选择",
-    "Left. Nothing was written.": "已离开。没有写入任何内容。",
-    "Left. Set up: {}. Nothing else was written.": "已离开。已设置：{}。没有写入其他内容。",
+    "Setup ended. Nothing was written.": "已离开。没有写入任何内容。",
+    "Setup ended. Set up: {}. Nothing else was written.": "已离开。已设置：{}。没有写入其他内容。",
     "Nothing was written.": "没有写入任何内容。",
-    "--no-check writes it all the same.": "--no-check 可以强制写入。",
-    "Nobody can be asked here (no terminal). Say it in one line instead:": (
-        "这里无法提问（没有终端）。请用一行命令代替："
-    ),
+    "--no-check saves it anyway.": "--no-check 可以强制写入。",
+    "There is no terminal to ask questions. Use one line instead:": ("这里无法提问（没有终端）。请用一行命令代替："),
     "(--key - reads stdin)": "（--key - 从标准输入读取）",
     "--dm-policy pairing | open | allowlist (with --allow ID,ID) | disabled;   --token - reads stdin": (
         "--dm-policy pairing | open | allowlist（配合 --allow ID,ID）| disabled；   --token - 从标准输入读取"
@@ -29,8 +27,8 @@ PROMPTS = {
     "Another one": "换一个",
     "choose a provider once more": "重新选择提供商",
     "Keep it": "保留",
-    "write it all the same": "仍然写入",
-    "Keep it all the same?": "仍然保留吗？",
+    "save it anyway": "仍然写入",
+    "Keep it anyway?": "仍然保留吗？",
     "Done? Then I try again.": "好了吗？我再试一次。",
     "{} is needed.": "需要 {}。",
 }
@@ -84,9 +82,9 @@ MODEL = {
     "Where do the agent's commands run on this machine?": "它的命令在这台机器上运行：",
     "as you": "以你的身份",
     "with your account's rights; dangerous commands ask first": "你的账户能做的都能做；危险的会先询问",
-    "behind a wall": "在隔离墙内",
-    "in a sandbox: can write only to its workspace, sees no keys": "谨慎：只能写入工作区，看不到密钥",
-    "What needs more than the wall allows is asked about, each time.": "超出隔离墙允许的操作，每次都会询问。",
+    "in a sandbox": "在沙箱里",
+    "can write only to its workspace, sees no keys": "只能写入工作区，看不到密钥",
+    "A command that needs more than the sandbox allows asks each time.": "命令需要超出沙箱允许的权限时，每次都会询问。",
 }
 
 PLATFORM = {
@@ -209,7 +207,7 @@ PLATFORM = {
     "Waiting for your first message … (Ctrl+C: later)": "等待你的第一条消息……（Ctrl+C：以后再说）",
     "Nobody wrote. Later: {} pairing list": "没有人发消息。以后：{} pairing list",
     "Nobody was approved. To see who waits: {} pairing list": "没有批准任何人。查看谁在等待：{} pairing list",
-    "{} may talk now, and the owner here.": "{} 现在可以聊天了，并且是这里的所有者。",
+    "{} may talk now, and is the owner here.": "{} 现在可以聊天了，并且是这里的所有者。",
     "{} may talk now.": "{} 现在可以聊天了。",
     "Later, then: {} pairing list shows who wrote, with the code.": (
         "那就以后：{} pairing list 会显示谁发过消息以及代码。"

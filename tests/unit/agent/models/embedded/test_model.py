@@ -209,7 +209,7 @@ async def test_model_that_cannot_be_fetched_says_why(fetcher: Fetcher, tmp_path:
 
 async def test_form_of_an_answer_is_refused_in_words_before_anything_is_started(model: EmbeddedModel) -> None:
     asked = ModelRequest([ChatMessage(Role.USER, "hi")], format=OutputFormat())
-    with pytest.raises(ModelError, match="built-in model cannot answer in a form") as caught:
+    with pytest.raises(ModelError, match="built-in model cannot answer in the requested format") as caught:
         await events_of(model, asked)
     assert caught.value.kind is ModelErrorKind.REQUEST
     assert model.child_pid is None

@@ -90,7 +90,7 @@ async def test_a_key_that_is_none_is_told_and_not_sent(kind: type[FakeSearch], k
     [
         (429, {"Retry-After": "17"}, "{}", ("in 17 s", "limiter")),
         (429, {}, "{}", ("in a minute", "limiter")),
-        (500, {}, "oops", ("trouble of its own (HTTP 500)",)),
+        (500, {}, "oops", ("problem of its own (HTTP 500)",)),
         (302, {"Location": "http://127.0.0.1/"}, "", ("has moved",)),
         (400, {}, "{}", ("refused the search (HTTP 400)",)),
         (200, {}, "<html>a login page</html>", ("not JSON",)),
