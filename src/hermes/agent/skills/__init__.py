@@ -1,4 +1,4 @@
-"""Skills: written know-how in folders, found, shown to the model on demand, shipped, installed and checked."""
+"""Manage skills: find, check, install and bundle them, and show them to the model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Look for trouble and say what to type: the checks behind `hermes doctor`."""
+"""Find problems and name the command that fixes each: the checks of `hermes doctor`."""

@@ -1,1 +1,1 @@
-"""Commands for work that nobody writes for: jobs, webhooks, the board."""
+"""Commands for work that starts without a chat message: jobs, webhooks, the board."""

@@ -1,1 +1,1 @@
-"""Cure what the checks of `hermes doctor` found, and take the cures back."""
+"""Repair what the checks of `hermes doctor` found, and undo the repairs."""

@@ -1,1 +1,1 @@
-"""Rules of work that nobody writes for: schedules, due times, webhooks."""
+"""Rules for work that starts without a chat message: schedules, due times, webhooks."""

@@ -107,7 +107,10 @@ class Texts:
     MAY_TALK_NOW = "{name} may talk now."
     SENT_AWAY = "{name} was refused, without a message. They may ask again in an hour."
     NO_SUCH_CODE = "No such code."
-    NOBODY_WAITS = "No request is waiting on {platform}. A stranger who writes to the bot there gets a new code, valid for an hour."
+    NOBODY_WAITS = (
+        "No request is waiting on {platform}. A stranger who writes to the bot there gets a new code, which is valid "
+        "for an hour."
+    )
     PAIRING_LOCKED = (
         "Too many wrong codes for {platform}: approving is locked for {minutes} more min. On the machine itself it "
         "still works: hermes pairing approve"

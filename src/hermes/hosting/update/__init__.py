@@ -1,1 +1,1 @@
-"""Updates: look what is new, try the new code on a copy, take it up in one step, and find the way back."""
+"""Update Hermes: find a new version, test it on a copy, switch to it, switch back."""

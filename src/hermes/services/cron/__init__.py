@@ -1,1 +1,1 @@
-"""Run jobs: a timer by the next due time, a ledger of due times, and what people do with jobs."""
+"""Run jobs: the timer, the ledger of due times, and the commands on jobs."""

@@ -1,1 +1,1 @@
-"""Store webhooks as inbox events: routes, prompts of strangers' text, delivery."""
+"""Store webhooks as inbox events: routes, prompts from untrusted text, delivery."""

@@ -1,1 +1,1 @@
-"""Store the nodes of a cluster: who lives, who does what, and how one node wakes another."""
+"""Store the nodes of a cluster: leases, duties, and wake-ups between nodes."""

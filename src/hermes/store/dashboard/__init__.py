@@ -1,1 +1,1 @@
-"""Questions that the dashboard asks the store: numbers of today, pages of messages, what changed."""
+"""Query the store for the dashboard: numbers of today, pages of messages, changes."""

@@ -1,1 +1,1 @@
-"""Prune what is old, and delete sessions with all their words."""
+"""Prune old rows, and delete sessions with all their text."""

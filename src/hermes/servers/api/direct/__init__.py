@@ -1,1 +1,1 @@
-"""Answer what needs the model alone: embeddings, and the background tasks of chat clients. No turn, no session."""
+"""Answer requests that need only the model: embeddings, background tasks of chat clients. No turn, no session."""

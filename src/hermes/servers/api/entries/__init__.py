@@ -1,1 +1,1 @@
-"""Work that nobody writes for, over HTTP: jobs, and the board of tasks."""
+"""Serve jobs and the board of tasks over HTTP."""

@@ -1,1 +1,1 @@
-"""Read what requests bring besides messages: sampling, tools of other kinds, files, background tasks."""
+"""Parse the parts of requests other than messages: sampling, tools of other kinds, files, background tasks."""
