@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import json
 import re
 import shutil
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from hermes.cli.commands import COMMANDS
+from hermes.app import tools as app_tools
+from hermes.cli.commands import BARE, COMMANDS
+from hermes.cli.main import ENV_FILE_OPTION, load, parser_of
 from tests.contract.adapters.conftest import FAKES
 
 pytestmark = pytest.mark.one_python
@@ -64,6 +70,84 @@ def test_docs_name_no_command_that_does_not_exist() -> None:
     for page in (*READMES, "docs/operating.md", "CONTRIBUTING.md"):
         named = set(re.findall(r"`(?:\./scripts/)?hermes ([a-z][a-z-]*)", text_of(page)))
         assert named <= COMMANDS.keys(), page
+
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs" / "monitoring").glob("*.md"),
+        *PLATFORMS.glob("*/README.md"),
+    )
+)
+TYPED = re.compile(r"(?<![\w/.-])(?:\./scripts/)?hermes (?:-p \S+ )?([a-z][a-z-]*)((?: [^|;&()\n]*)?)")
+
+
+@cache
+def options_of(command: str, verb: str = "") -> frozenset[str]:
+    """The verbs of a command and its options; with a verb the options of both."""
+    parser = parser_of(command, load(command))
+    nested = next((found for found in parser._actions if isinstance(found, argparse._SubParsersAction)), None)
+    verbs = nested.choices if nested is not None else {}
+    actions = [*parser._actions, *(verbs[verb]._actions if verb in verbs else ())]
+    return frozenset({*verbs, *(option for action in actions for option in action.option_strings)})
+
+
+def unknown_words(typed: str) -> list[str]:
+    """The verbs and options of the commands in a text that no command has."""
+    unknown = []
+    for command, rest in TYPED.findall(typed):
+        if command not in COMMANDS:
+            continue  # `docker exec hermes …`, or a sentence: a test of its own looks at the names of commands
+        words = re.split(r" {2,}|#", rest.strip())[0].split()
+        verb = words[0] if words and words[0] in options_of(command) else BARE.get(command, "")
+        known = options_of(command, verb) | {ENV_FILE_OPTION}
+        has_verbs = any(not option.startswith("-") for option in options_of(command))
+        named = words[:1] if has_verbs and re.fullmatch(r"[a-z-]+", "".join(words[:1])) else []
+        options = [found[0] for word in words if (found := re.match(r"--[a-z][a-z-]+", word))]
+        unknown += [f"hermes {command} {word}" for word in [*named, *options] if word not in known]
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_line_on_a_page_can_be_typed(page: str) -> None:
+    text = text_of(page)
+    lines = re.findall(r"^(?:    | *\$ )(?:.* )?(?:\./scripts/)?hermes .*$", text, re.MULTILINE)
+    spans = [span.replace("\n", " ") for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", text)]
+    assert [word for typed in (*lines, *spans) for word in unknown_words(typed)] == []
+
+
+def test_a_command_line_that_cannot_be_typed_is_found() -> None:
+    assert unknown_words("hermes cron create 30m tea --deliver telegram") == []
+    assert unknown_words("hermes cron make tea") == ["hermes cron make"]
+    assert unknown_words("hermes backup restore latest --again") == ["hermes backup --again"]
+    assert unknown_words("hermes doctor --mend, or hermes status") == ["hermes doctor --mend"]
+
+
+def test_every_route_on_a_page_exists() -> None:
+    contract = json.loads(text_of("tests/unit/servers/api/openapi.golden.json"))
+    routes = {re.sub(r"\{\w+\}", "{}", path) for path in contract["paths"]}
+    for page in ("docs/api.md", "docs/dashboard.md", "docs/clients.md", "docs/jobs.md", "docs/kanban.md"):
+        named = re.findall(r"`(?:[A-Z]+ )?(/(?:v1|api)/[\w{}/-]+)", text_of(page))
+        missing = [path for path in named if re.sub(r"\{\w+\}", "{}", path) not in routes]
+        assert not missing, page
+
+
+def test_every_slash_command_is_on_the_page_about_chats() -> None:
+    modules = [importlib.import_module(name) for name in app_tools.COMMANDS]
+    sources = "\n".join(Path(str(module.__file__)).read_text("utf-8") for module in modules)
+    names = re.findall(r"@command\(\s*\"(\w+)\"", sources)
+    assert len(names) > 30
+    assert [name for name in names if f"`/{name}" not in text_of("docs/chats.md")] == []
+
+
+def test_every_tool_is_on_the_page_about_tools() -> None:
+    modules = [importlib.import_module(name) for name in app_tools.TOOLS]
+    sources = "\n".join(Path(str(module.__file__)).read_text("utf-8") for module in modules)
+    names = re.findall(r"@tool\([^)]*\)\nasync def (\w+)", sources)
+    assert len(names) > 25
+    assert [name for name in names if f"`{name}`" not in text_of("docs/tools.md")] == []
 
 
 def test_every_example_setting_is_explained() -> None:
