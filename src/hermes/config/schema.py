@@ -154,7 +154,7 @@ class RetentionConfig:
         high=36_500,
     )
     files_days: int = setting(
-        30, "days that outputs of commands and jobs, old logs and damaged stores set aside are kept", low=1, high=36_500
+        30, "days that outputs of jobs, old logs and damaged stores set aside are kept", low=1, high=36_500
     )
     max_mb: int = setting(
         4000, "megabytes of `state.db` above which finished rows are deleted early", low=50, high=10_000_000

@@ -199,8 +199,8 @@ HELPS = {
     "days that finished messages, deliveries, turns and approvals are kept": (
         "已处理的消息、投递、回答和批准保留的天数"
     ),
-    "days that outputs of commands and jobs, old logs and damaged stores set aside are kept": (
-        "命令和任务的输出、旧日志以及移开的损坏存储保留的天数"
+    "days that outputs of jobs, old logs and damaged stores set aside are kept": (
+        "任务的输出、旧日志以及移开的损坏存储保留的天数"
     ),
     "megabytes for outputs, and for damaged stores set aside; the oldest are deleted first": (
         "输出和移开的损坏存储可占用的空间（MB）；先删除最旧的"
