@@ -193,7 +193,7 @@ def test_sessions_are_renamed_deleted_and_put_back(terminal: Terminal) -> None:
 def test_what_needs_a_gateway_says_so_with_its_exit_code(terminal: Terminal) -> None:
     done = terminal.here("send", "telegram:42", "hi")
     assert done.returncode == 3
-    assert "Nothing was sent: The gateway is not running. Start it:" in done.stderr
+    assert "Nothing was sent. The gateway is not running. Start it:" in done.stderr
     status = terminal.here("status")
     assert status.returncode == 3
     assert "Gateway is not running" in status.stdout

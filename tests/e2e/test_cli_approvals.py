@@ -88,7 +88,7 @@ def test_all_are_answered_at_once(home: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     "typed, words",
     [
-        (["approve", "ZZZZZZ"], "No question has the code 'ZZZZZZ'"),
+        (["approve", "ZZZZZZ"], "No request has the code 'ZZZZZZ'"),
         (["revoke", "gr_nobody"], "There is no grant 'gr_nobody'"),
     ],
 )

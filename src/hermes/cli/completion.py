@@ -64,7 +64,7 @@ class CompletionWords:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", nargs="?", default="", choices=("", *SHELLS), metavar="bash|zsh|fish")
+    parser.add_argument("shell", nargs="?", choices=SHELLS, metavar="bash|zsh|fish")
     # Asked by the scripts themselves, at each Tab.
     parser.add_argument("--values", nargs="+", metavar="COMMAND [VERB]", help=argparse.SUPPRESS)
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.shell:
         from hermes.cli.support.program_name import command_name
 
-        err(f"✗ Say which shell: {command_name()} completion {'|'.join(SHELLS)}")
+        err(f"✗ Name a shell: {command_name()} completion {'|'.join(SHELLS)}")
         return USAGE_ERROR
     words = {name: words_of(parser_of(name, load(name))) for name in COMMANDS}
     out({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](words), end="")

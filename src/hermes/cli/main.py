@@ -185,7 +185,7 @@ def _take_env_file(typed: list[str]) -> int:
         from hermes.hosting.terminal import err
         from hermes.hosting.translation import tr
 
-        err(tr(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is none."))
+        err(tr(f"✗ {ENV_FILE_OPTION} takes the path of a file with lines NAME=value; {path} is not a file."))
         return USAGE_ERROR
     return 0
 
@@ -236,7 +236,7 @@ def _run(name: str, rest: list[str]) -> int:
         from hermes.hosting.terminal import err
         from hermes.hosting.translation import tr
 
-        err(tr(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}"))
+        err(tr(f"✗ A verb is missing: {command_name()} {name} {'|'.join(verbs)}"))
         return USAGE_ERROR
     return command.run(parser_of(name, command).parse_args(rest))
 

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     target = args.target or (words.pop(0) if words else "")
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     if not target or not text.strip():
-        err(f'✗ Say where and what: {command_name()} send telegram "hello"')
+        err(f'✗ Name a target and a text: {command_name()} send telegram "hello"')
         return USAGE_ERROR
     wait = WAIT_SECONDS if args.wait else 0.0
     asked = {"target": target, "text": text, "key": secrets.token_hex(12), "wait_seconds": wait}
@@ -69,7 +69,7 @@ def _call_gateway(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
         with GatewayClient(home_folder(), Standalone.NEVER) as client:
             answer = client.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
     except GatewayIsDownError as error:
-        complain(f"Nothing was sent: {error}")
+        complain(f"Nothing was sent. {error}")
         return NOT_RUNNING
     letters = answer.get("letters", [answer])
     out_result(answer, map(_describe_delivery, letters), as_json=as_json)

@@ -282,7 +282,7 @@ class Config:
     )
     owners: tuple[str, ...] = setting(
         (),
-        "who owns this gateway, as `telegram:5550142`: their commands run on this machine; `local`: only whoever sits "
+        "who owns this gateway, as `telegram:5550142`: their commands run on this machine; `local`: only the person "
         "at it",
         env="GATEWAY_OWNERS",
     )
@@ -313,7 +313,7 @@ class Config:
     cron: CronConfig = section(CronConfig)
     webhooks: WebhooksConfig = section(WebhooksConfig)
     backup: BackupConfig = section(BackupConfig)
-    personalities: Mapping[str, str] = by_name("who the agent is when `/personality NAME` is said", is_prose=True)
+    personalities: Mapping[str, str] = by_name("description of the agent for `/personality NAME`", is_prose=True)
     chats: tuple[tuple[ChatPattern, ChatConfig], ...] = sections(ChatConfig, make=tuple)
 
     def only_user(self) -> tuple[str, str] | None:

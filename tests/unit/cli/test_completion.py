@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -103,3 +104,15 @@ def test_other_shells_ask_for_the_same_values(
 def test_without_a_shell_it_is_asked_which(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion"]) == 2
     assert capsys.readouterr().err.endswith("completion bash|zsh|fish\n")
+
+
+@pytest.mark.parametrize("typed", [[], ["tcsh"]])
+def test_a_shell_that_is_missing_or_unknown_is_answered_with_the_known_ones(
+    typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["completion", *typed])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == 2
+    assert re.search(r"bash\W+zsh\W+fish", capsys.readouterr().err.splitlines()[-1])

@@ -80,7 +80,7 @@ FOR_OTHERS = {
     "requests/requests.py": {"client gone"},  # a reason in the inbox
     "requests/subtasks.py": None,  # what the model is told and reads
     "inbound/judge.py": {"more characters]"},  # for the model
-    "people/pairing.py": {"min ago", "was not let in by pairing. Look: hermes pairing list"},  # the command line
+    "people/pairing.py": {"min ago", "was not approved by pairing. Look: hermes pairing list"},  # the command line
     "turns/stop.py": {"a fresh session was started", "interrupted by a newer message"},
     "turns/runner.py": {  # reasons in the store, translated by ``Texts.reason`` where they are shown
         "crashed three times while it ran",

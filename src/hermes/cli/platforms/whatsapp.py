@@ -96,7 +96,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     signed = sign_in(manifest, loaded.config, account, ask, {"mode": mode, "pair_with": args.code})
     say(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
     if mode == SELF_CHAT and numbers and signed.owner not in numbers:
-        say(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
+        say(f"! That is not {', '.join(numbers)}. The account that is linked may write.")
     changes = changes_of(signed, loaded.config, manifest, account)
     listed = present.access.allowed_users if present is not None else frozenset()
     prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")

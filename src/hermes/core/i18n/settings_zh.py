@@ -98,7 +98,7 @@ HELPS = {
     "whether users, not only admins, may choose the model of their own chat": (
         "普通用户（不只是管理员）是否可以为自己的聊天选择模型"
     ),
-    "who owns this gateway, as `telegram:5550142`: their commands run on this machine; `local`: only whoever sits at "
+    "who owns this gateway, as `telegram:5550142`: their commands run on this machine; `local`: only the person at "
     "it": ("网关的所有者，例如 `telegram:5550142`：其命令在本机运行；`local`：只有在本机操作的人"),
     "its key": "它的密钥",
     "name of the environment variable that holds the key": "存放密钥的环境变量名",

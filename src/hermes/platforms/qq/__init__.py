@@ -65,5 +65,5 @@ MANIFEST = Manifest(
         "group_allowed_chats": ("QQ_GROUP_ALLOWED_USERS",),
     },
     tidy_group=group_chat,
-    ids="An openid such as E4F4AEA33253A2797FB897C50B81D7ED. It is shown to whoever writes to the bot unknown.",
+    ids="An openid such as E4F4AEA33253A2797FB897C50B81D7ED. The bot shows it to strangers who write.",
 )

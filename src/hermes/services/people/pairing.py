@@ -391,7 +391,7 @@ class Pairings:
         """Whoever was let in is a stranger again, from their next message on, and their role is gone."""
         found = await self._db.write(self._revoke, platform, user_id, by, now=self._clock.now())
         if found is None:
-            text = f"{platform} {one_line(user_id, 64)} was not let in by pairing. Look: hermes pairing list"
+            text = f"{platform} {one_line(user_id, 64)} was not approved by pairing. Look: hermes pairing list"
             raise NoSuchPairingError(text)
         self._approved.discard((platform, user_id))
         self.on_change()

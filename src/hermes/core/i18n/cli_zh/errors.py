@@ -48,8 +48,8 @@ ERRORS = {
     "There is no command {}.": "没有命令 {}。",
     "`{} --help` lists what there is.": "`{} --help` 列出所有命令。",
     "There are: {}.": "有：{}。",
-    "Say what to do: {}": "请说明要做什么：{}",
-    "{} takes the path of a file with lines NAME=value; {} is none.": (
+    "A verb is missing: {}": "缺少动作：{}",
+    "{} takes the path of a file with lines NAME=value; {} is not a file.": (
         "{} 需要一个内容为 NAME=value 的文件路径；{} 不是。"
     ),
     "There is nothing to ask. For example: {}": "没有要问的内容。例如：{}",

@@ -104,7 +104,7 @@ PLATFORM = {
     "Installed": "已安装",
     "Signed in as {}": "已登录为 {}",
     "Linked as {}": "已关联为 {}",
-    "That is not {}. Whoever is linked may talk.": "那不是 {}。已关联的人可以聊天。",
+    "That is not {}. The account that is linked may write.": "那不是 {}。已关联的账号可以发消息。",
     "That is the chat with yourself: WhatsApp, New chat, your own name at the top.": (
         "那是和自己的聊天：WhatsApp，新聊天，最上面你自己的名字。"
     ),
@@ -180,7 +180,7 @@ PLATFORM = {
     "On the same page, make the AppSecret and copy it: it is shown once.": (
         "在同一页面生成 AppSecret 并复制：只显示一次。"
     ),
-    "An openid such as E4F4AEA33253A2797FB897C50B81D7ED. It is shown to whoever writes to the bot unknown.": (
+    "An openid such as E4F4AEA33253A2797FB897C50B81D7ED. The bot shows it to strangers who write.": (
         "openid，例如 E4F4AEA33253A2797FB897C50B81D7ED。陌生人给机器人发消息时会看到自己的。"
     ),
     "`{}` shows a QR code: scan it with WeChat on the phone.": "`{}` 会显示二维码：用手机微信扫描。",

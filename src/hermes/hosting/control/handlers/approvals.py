@@ -48,7 +48,7 @@ class ApprovalVerbs:
         name = _word(args)
         shown = await self._db.read(_whole, name)
         if shown is None:
-            raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
+            raise GatewayError(f"No request has the code {name[:40]!r}. Look: hermes approvals list")
         return shown
 
     async def answer(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class ApprovalVerbs:
             return await self._answer_all(allow=allow, scope=scope, reason=reason)
         approval = await self._db.read(_find, name)
         if approval is None:
-            raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
+            raise GatewayError(f"No request has the code {name[:40]!r}. Look: hermes approvals list")
         answered = await self._approvals.answer(
             approval.id, allow=allow, reason=reason, scope=scope, proof=name, **OWNER
         )
