@@ -39,6 +39,25 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Chat and set up": ("chat", "setup", "gateway", "dashboard", "weixin", "whatsapp", "slack"),
+    "See what happens": ("status", "doctor", "trace", "logs", "security"),
+    "Messages and people": ("send", "sessions", "approvals", "pairing", "people"),
+    "Automate": ("cron", "webhook", "kanban"),
+    "Configure the agent": ("model", "config", "tools", "skills", "api-key"),
+    "Data and versions": (
+        "backup",
+        "store",
+        "import",
+        "profile",
+        "cluster",
+        "update",
+        "rollback",
+        "version",
+        "completion",
+    ),
+}
+"""The commands as `hermes --help` shows them."""
 
 MODULES = {
     "setup": "wizard.setup",

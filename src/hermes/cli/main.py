@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from hermes import __version__
-from hermes.cli.commands import BARE, COMMANDS, MODULES
+from hermes.cli.commands import BARE, COMMANDS, GROUPS, MODULES
 
 TYPE_CHECKING = False  # what is imported only to name types would be a fifth of the way of `hermes --version`
 if TYPE_CHECKING:
@@ -329,9 +329,11 @@ def _print_help() -> None:
     out(f"  {hermes} -z PROMPT        {tr('ask one question, print the answer, exit (--json: as JSON)')}")
     out(f"  {hermes} --env-file PATH  {tr('also read settings from this file')}")
     out(f"  {hermes} -p NAME …        {tr('use this profile: an agent with its own home')}")
-    out(f"  {hermes} COMMAND --help   {tr('show the options and examples of a command')}\n\n{tr('Commands')}")
-    for name, summary in COMMANDS.items():
-        out(f"  {name:<{width}}  {tr(summary)}")
+    out(f"  {hermes} COMMAND --help   {tr('show the options and examples of a command')}")
+    for heading, names in GROUPS.items():
+        out(f"\n{tr(heading)}")
+        for name in names:
+            out(f"  {name:<{width}}  {tr(COMMANDS[name])}")
 
 
 def guarded(act: Callable[[], int]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes import __version__
-from hermes.cli.commands import COMMANDS
+from hermes.cli.commands import COMMANDS, GROUPS
 from hermes.cli.main import guarded, main
 from hermes.core.errors import ConfigError, ForeignHomeError, GatewayError, StoreIsDownError
 
@@ -58,6 +58,11 @@ def test_version_costs_under_a_tenth_of_a_second_of_cpu() -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(cost() for _ in range(3)) < 0.1
+
+
+def test_every_command_stands_in_one_group_of_the_help() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(COMMANDS)
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

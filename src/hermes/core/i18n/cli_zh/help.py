@@ -19,7 +19,12 @@ COMMANDS = {
     ),
     "Run several agents on one machine: list, create, show, remove": "并存多个助手：list、create、show、remove",
     "show the options and examples of a command": "某个命令的用法",
-    "Commands": "命令",
+    "Chat and set up": "聊天和设置",
+    "See what happens": "查看运行情况",
+    "Messages and people": "消息和用户",
+    "Automate": "自动化",
+    "Configure the agent": "配置助手",
+    "Data and versions": "数据和版本",
     "Chat with the agent (the same as no command at all)": "和助手聊天（与不带命令相同）",
     "Set up a model and a chat platform, question by question": "一问一答地设置模型和聊天平台",
     "Run and check the gateway, connect chats: run, start, stop, restart, status, install, setup, test": (
@@ -51,7 +56,7 @@ COMMANDS = {
     "Schedule jobs: create, list, edit, pause, resume, run, remove, status, history": ("安排和管理定时任务"),
     "Receive webhooks of other programs: subscribe, list, remove, test": ("接收其他程序发来的通知"),
     "Show the machines that share one database, drain one of them": "显示共用一个数据库的机器，让其中一台交出工作",
-    "Copy the store into another database, recover a damaged one": "把存储的全部内容复制到另一个数据库",
+    "Copy the store into another database, recover a damaged one": "把存储复制到另一个数据库，恢复损坏的存储",
     "Keep a board of tasks, and let the agent do them": "维护任务看板，让助手完成任务",
 }
 
@@ -154,7 +159,7 @@ VERBS = {
     "resume a paused job": "恢复被暂停的定时任务",
     "run a job now": "立即运行定时任务",
     "delete a job": "删除定时任务",
-    "show whether jobs run, and which is next": "显示定时任务是否会触发",
+    "show whether jobs run, and which is next": "显示定时任务是否在运行，以及下一个",
     "show the due times of a job and their outcomes": "显示定时任务每次到期的结果",
     "create or change a route": "新建或修改路由",
     "list the routes": "列出路由",

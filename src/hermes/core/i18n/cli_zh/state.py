@@ -112,7 +112,7 @@ STATUS = {
     "last frame {} ago": "{} 前收到数据",
     "{} in, {} out today": "今天收 {}，发 {}",
     "last answer {} ago": "{} 前回答过",
-    "not used yet": "还没有被问过",
+    "not used yet": "还没有用过",
     "it is starting.": "正在启动。",
     "it is starting: {}.": "正在启动：{}。",
     "It keeps trying": "它会不断重试",
@@ -309,7 +309,7 @@ START = {
     ),
     "built-in is here. Say hello: {}": "内置模型已就绪。打个招呼：{}",
     "built-in, not here yet. {}": "内置模型，还没有下载好。{}",
-    "{} asks for access. To approve:": "{} 想和它聊天。批准：",
+    "{} asks for access. To approve:": "{} 请求访问。批准：",
     "Stopping. What is unfinished goes on after the next start. Ctrl+C again ends it at once.": (
         "正在停止。没完成的会在下次启动后继续。再按一次 Ctrl+C 立即结束。"
     ),
