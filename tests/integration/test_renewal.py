@@ -142,7 +142,7 @@ async def test_the_one_before_is_taken_up_again_as_the_notice_says(
         await talk(telegram, "about the boiler")
         clock.advance(3 * 3600)
         assert (await talk(telegram, "hello"))[0] == IDLE_NOTICE
-        assert (await ask(telegram, "/resume last")).startswith("Taken up: s_")
+        assert (await ask(telegram, "/resume last")).startswith("Continued here: s_")
         await talk(telegram, "where were we?")
         assert heard(model) == ["about the boiler", "where were we?"]
         clock.advance(3 * 3600)

@@ -47,7 +47,7 @@ async def test_an_earlier_conversation_is_taken_up_where_it_was(
         assert "1. s_" in listed
         assert "← here\n2. “Boiler”, 2 lines" in listed
         assert (await ask(telegram, "/resume boiler?")).startswith("You have no conversation 'boiler?'.")
-        assert (await ask(telegram, "/resume Boiler")).startswith("Taken up: “Boiler”, 2 lines.")
+        assert (await ask(telegram, "/resume Boiler")).startswith("Continued here: “Boiler”, 2 lines.")
         assert await ask(telegram, "/history") == "You: the first one\nMe: echo: the first one"
         await ask(telegram, "going on")
         assert heard(model) == ["the first one", "going on"]

@@ -1,8 +1,8 @@
-"""The sentences people read in a chat, in one place: English here, every other language in a class that follows it.
+"""The English sentences that people read in chats; other languages are subclasses.
 
-A sentence is a class attribute with named placeholders. Write it here and in ``zh``; a test misses whatever is
-not in both. Use it as ``words.NAME.format(…)`` with the words of whoever reads it: ``ctx.words`` in a command,
-``work.words`` in a turn, ``words_of(pick(…))`` elsewhere. What only a model reads is not here.
+A sentence is a class attribute with named placeholders. Write it here and in ``zh.py``; a test reports sentences that
+are not in both. Use it as ``words.NAME.format(…)`` with the texts of the reader: ``ctx.words`` in a command,
+``work.words`` in a turn, ``words_of(pick(…))`` elsewhere. Texts that only a model reads are not here.
 """
 
 from __future__ import annotations
