@@ -42,8 +42,8 @@ async def run_program(
         *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True
     )
     assert process.stdin is not None  # noqa: S101 - all three are pipes
-    assert process.stdout is not None  # noqa: S101
-    assert process.stderr is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101 - the same
+    assert process.stderr is not None  # noqa: S101 - the same
     tasks: list[asyncio.Future[bytes]] = []
     try:
         if started_group is not None:

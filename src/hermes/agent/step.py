@@ -21,7 +21,7 @@ async def ask_model(
     """Stream one answer. Cancelling closes the connection to the provider."""
     stream = model.stream(request)
     # Every model is an async generator; closing it is what ends the provider's call when we are cancelled.
-    async with aclosing(cast("aclosing[object]", stream)):  # type: ignore[type-var]
+    async with aclosing(cast("aclosing[object]", stream)):  # type: ignore[type-var] # see above
         async for event in stream:
             if isinstance(event, TextDelta):
                 on_text(event.text)

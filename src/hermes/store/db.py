@@ -216,7 +216,7 @@ class Database(ABC):
         """Run ``fn(tx, …)`` over one consistent snapshot. It may not write."""
         job: Job[T] = Job("read", fn, args, kwargs, self._loop.create_future())
         self._submit(job)
-        return await job.future  # type: ignore[no-any-return]
+        return await job.future  # type: ignore[no-any-return] # of T: ``fn`` made it
 
     async def claim(self, fn: Callable[..., T], /, *args: Any, if_gone: Callable[[Tx, T], object], **kwargs: Any) -> T:
         """Write; if the caller is cancelled meanwhile, ``if_gone(tx, result)`` gives back what was claimed."""
@@ -240,7 +240,7 @@ class Database(ABC):
         """Submit a write and wait for it; a cancelled caller still waits for the outcome."""
         self._submit(job)
         try:
-            return await job.future  # type: ignore[no-any-return]
+            return await job.future  # type: ignore[no-any-return] # of T: ``fn`` made it
         except asyncio.CancelledError:
             await self._settled(job)
             raise

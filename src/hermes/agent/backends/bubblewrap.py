@@ -119,7 +119,7 @@ def own_folders(size: int) -> Iterable[str]:
     """Mount what each sandbox has of its own: small folders in memory, its processes, a few devices."""
     bound = ("--size", str(size)) if size else ()
     yield from ("--proc", "/proc", "--dev", "/dev")
-    for folder in (*OWN_FOLDERS, "/dev/shm"):  # noqa: S108
+    for folder in (*OWN_FOLDERS, "/dev/shm"):  # noqa: S108 - of the sandbox alone
         yield from (*bound, "--tmpfs", folder)
     yield from ("--remount-ro", "/dev")  # it is memory too, and has no size
     if os.getuid() == 0:

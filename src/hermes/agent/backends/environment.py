@@ -16,6 +16,7 @@ PLAIN = frozenset(
 )  # fmt: skip
 OURS = frozenset({"HERMES_HOME", "HERMES_PROFILE", "HERMES_CONFIG", "HERMES_ENV"})
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TMP = "/tmp"  # noqa: S108 - the folder of a sandbox
 
 
 def scrubbed(
@@ -39,7 +40,7 @@ def scrubbed(
     return kept
 
 
-def at_home_in(workspace: Path, environment: Mapping[str, str], temporary: str = "/tmp") -> dict[str, str]:  # noqa: S108
+def at_home_in(workspace: Path, environment: Mapping[str, str], temporary: str = _TMP) -> dict[str, str]:
     """Set HOME to the workspace and TMPDIR to ``temporary``, for a sandbox."""
     return {**environment, "HOME": str(workspace), "TMPDIR": temporary}
 

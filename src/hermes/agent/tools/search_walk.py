@@ -76,7 +76,7 @@ def say(line: str) -> None:
 
 
 def main(kind: str, pattern: str, names: str, root: str, *skipped: str) -> None:
-    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr] # ours is a TextIOWrapper
     kept_out = {identity(folder) for folder in skipped if os.path.isdir(folder)}
     wanted = re.compile(fnmatch.translate(names.lower()))
     has_upper_case = any(char.isupper() for char in re.sub(r"\\.", "", pattern))  # \S and \W are classes, not letters

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from hermes.cli.chat.lines import UNLIMITED, Line
+from hermes.cli.chat.lines import UNLIMITED, Line, StyledText
 from hermes.cli.chat.markdown import MarkdownStream, render
 from hermes.cli.chat.mentions import read_mentions
 from hermes.cli.chat.pastes import MIN_LINES
@@ -161,7 +161,7 @@ class PlainScreen:
     def _show_approval(self, event: Mapping[str, Any]) -> None:
         """What would run, to the byte. One of an older gateway is shown as it came."""
         if not event.get("tool"):
-            self._write([((line, "", ""),) for line in event["text"].split("\n")])  # type: ignore[misc]
+            self._write([(StyledText(line),) for line in event["text"].split("\n")])
             return
         self._write(approval_box(event, self._words, self._width))
         *_, how = event["text"].rstrip().split("\n")

@@ -265,7 +265,7 @@ class _Above:
         setattr(output, "flush", self._flush_unless_held)  # noqa: B010 - a method is replaced
         # The height is ours: the terminal is not asked where the cursor is, and the status line needs one row.
         setattr(output, "enable_cpr", False)  # noqa: B010 - of one kind of output only
-        setattr(output, "get_rows_below_cursor_position", lambda: 1)  # noqa: B010
+        setattr(output, "get_rows_below_cursor_position", lambda: 1)  # noqa: B010 - a method is replaced
 
     def write(self, text: str) -> None:
         self._output.write_raw(text)

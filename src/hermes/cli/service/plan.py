@@ -7,6 +7,7 @@ import pwd
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
@@ -141,12 +142,12 @@ def user_steps(plan: ServicePlan) -> list[tuple[str, ...]]:
 
 def why_it_cannot_run(plan: ServicePlan) -> str:
     """Say why the service would not start, tried as its own user; '' when it would."""
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     if plan.user and os.geteuid() == 0:
         entry = pwd.getpwnam(plan.user)
         options = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
     try:
-        done = subprocess.run(  # type: ignore[call-overload]
+        done = subprocess.run(
             [plan.command[0], "-P", "-c", _CHECK, plan.home],
             env=dict(plan.environ),
             cwd="/",

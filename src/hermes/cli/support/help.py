@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         def add_translated(*names: Any, **given: Any) -> argparse.Action:
             return add(*names, **{**given, "help": tr(given.get("help") or "")})
 
-        group.add_argument = add_translated  # type: ignore[method-assign]
+        group.add_argument = add_translated  # type: ignore[method-assign] # argparse has no hook for a group
         return group
 
     def format_usage(self) -> str:

@@ -69,10 +69,10 @@ def _wait_connected(home: Path, page: PlatformPage) -> bool:
 
 def _state_of(home: Path, name: str) -> Mapping[str, Any] | None:
     accounts = control.call(home, "status")["platforms"]
-    found = next((account for account in accounts if account["account"] == name), None)
+    found: Mapping[str, Any] | None = next((account for account in accounts if account["account"] == name), None)
     if found is None or found["state"] in PASSING:
         return None
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _until(look: Callable[[], Any], seconds: float) -> Any:
@@ -140,4 +140,5 @@ def _with_code_of_phone(home: Path, platform: str, ask: Questions) -> Mapping[st
 
 
 def _waiting(home: Path, platform: str) -> list[Mapping[str, Any]]:
-    return control.call(home, "pairing.list", {"platform": platform})["waiting"]  # type: ignore[no-any-return]
+    waiting: list[Mapping[str, Any]] = control.call(home, "pairing.list", {"platform": platform})["waiting"]
+    return waiting

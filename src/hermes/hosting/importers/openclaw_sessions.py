@@ -156,7 +156,7 @@ def _unpacked(raw: object) -> str | None:
     except ImportError:
         return None
     try:
-        made = zstd.ZstdDecompressor().decompress(bytes(raw), MAX_EVENT_BYTES)  # type: ignore[call-overload]
+        made = zstd.ZstdDecompressor().decompress(bytes(raw), MAX_EVENT_BYTES)  # type: ignore[call-overload] # or TypeError
     except (zstd.ZstdError, EOFError, TypeError):
         return None
     return str(made.decode("utf-8", "replace"))

@@ -41,7 +41,7 @@ class Bucket(Ratelimit):
         self.outgoing -= 1
         if self.expires is None and self.remaining <= self.outgoing:
             # Discord did not say how often: one after the other.
-            self.reset()  # type: ignore[no-untyped-call]
+            self.reset()  # type: ignore[no-untyped-call] # the SDK gives no types
         if (free := self.remaining - self.outgoing) > 0:
             self._wake(free)
 
@@ -49,7 +49,7 @@ class Bucket(Ratelimit):
         """Called by whoever waits; the SDK would wait for a whole window again."""
         async with self._sleeping:
             await asyncio.sleep(self._until_free())
-        self.reset()  # type: ignore[no-untyped-call]
+        self.reset()  # type: ignore[no-untyped-call] # the SDK gives no types
         self._wake(self.remaining)
 
     def _until_free(self) -> float:

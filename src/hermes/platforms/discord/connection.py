@@ -34,7 +34,7 @@ from hermes.platforms.discord.cursors import Session
 from hermes.platforms.shared.http_errors import BROKEN
 
 try:  # from Python 3.14 on, discord.py asks for zstd in place of zlib
-    from compression.zstd import ZstdError  # type: ignore[import-not-found]
+    from compression.zstd import ZstdError  # type: ignore[import-not-found] # not in 3.11
 except ImportError:
     ZstdError = zlib.error
 

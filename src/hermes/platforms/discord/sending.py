@@ -97,7 +97,7 @@ class Sender:
     async def _upload(self, message: OutboundMessage, uploads: list[OpenFile], voice: Voice | None) -> Receipt:
         for opened_file in uploads:
             opened_file.file.seek(0)  # an earlier attempt may have read it
-        files = [File(upload.file, _VOICE_NAME if voice else upload.name) for upload in uploads]  # type: ignore[arg-type]
+        files = [File(upload.file, _VOICE_NAME if voice else upload.name) for upload in uploads]
         body = orjson.dumps({**wire.post(message), **_attached(files, voice)}).decode()
 
         async def upload(channel: str) -> Any:

@@ -1,6 +1,6 @@
 """Open and measure outgoing files, save incoming ones.
 
-With ``calls``, all that platforms share besides ``hermes.core``, which does no I/O. Other packages may use both too.
+With ``http_errors``, all that platforms share besides ``hermes.core``, which does no I/O. Other packages may use both too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +23,7 @@ CHUNK_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    file: IO[bytes]
+    file: BufferedReader
     name: str
     size: int
 

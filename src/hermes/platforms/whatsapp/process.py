@@ -76,7 +76,7 @@ class Child:
 
     def __init__(self, process: Process, token: Secret) -> None:
         assert process.stdin is not None  # noqa: S101 - all three are pipes: start() asked for them
-        assert process.stdout is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101 - the same
         self._process = process
         self._in = process.stdin
         self._out = process.stdout

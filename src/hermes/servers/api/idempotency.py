@@ -253,7 +253,7 @@ class Attempts:
         clock = asyncio.get_running_loop().time
         deadline = clock() + STOP_SECONDS
         # Its handler ends in another task, which tells nobody.
-        while attempt.is_stopping and attempt in self._open.get(attempt.name, ()) and clock() < deadline:  # noqa: ASYNC110
+        while attempt.is_stopping and attempt in self._open.get(attempt.name, ()) and clock() < deadline:  # noqa: ASYNC110 - no event
             await asyncio.sleep(STOP_LOOK_SECONDS)
 
     def is_followed_elsewhere(self, attempt: Attempt) -> bool:

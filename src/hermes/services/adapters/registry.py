@@ -64,12 +64,12 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
             manifests[manifest.id] = manifest
 
     for name, module in built_in.items():
-        take(name, "built in", lambda module=module: importlib.import_module(module).MANIFEST)  # type: ignore[misc]
+        take(name, "built in", lambda module=module: importlib.import_module(module).MANIFEST)  # type: ignore[misc] # bound now
     ours = set(built_in.values())  # registered as entry points too, and not loaded twice
     for entry in _entry_points():
         if entry.module in ours:
             continue
-        take(entry.name, entry.value, lambda entry=entry: _manifest_of(entry.load()))  # type: ignore[misc]
+        take(entry.name, entry.value, lambda entry=entry: _manifest_of(entry.load()))  # type: ignore[misc] # the same
     return Registry(manifests, broken)
 
 

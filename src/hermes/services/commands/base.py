@@ -54,7 +54,7 @@ def command(
     """Mark a function as a slash command. It is found by ``collect``."""
 
     def mark(run: Run) -> Run:
-        run.command = SlashCommand(name, summary, role, run, also, usage)  # type: ignore[attr-defined]
+        run.command = SlashCommand(name, summary, role, run, also, usage)  # type: ignore[attr-defined] # collected below
         return run
 
     return mark

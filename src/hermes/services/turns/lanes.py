@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -384,7 +384,7 @@ class Lanes:
         key = SessionKey.parse(lane)
         config = self._config()
 
-        def pick(rows: list[inbox.InboxRow], chosen: str, now: float) -> Pick:
+        def pick(rows: Sequence[inbox.InboxRow], chosen: str, now: float) -> Pick:
             return Pick(*rows_of_next_prompt(rows, self.mode_of(key, chosen), now))
 
         policy, zone = config.reset_for(key), zone_of(config.timezone)
@@ -406,7 +406,7 @@ class Lanes:
             # Named by how far the session had come: one that is taken up again can be renewed again.
             return self._outbox_writer.notice(key.target, notice, key=f"ob_renewed_{session.id}_{session.seq}")
 
-        return BeginRules(pick, self._compose, renews, tell_renewed)  # type: ignore[arg-type]
+        return BeginRules(pick, self._compose, renews, tell_renewed)
 
     def mode_of(self, key: SessionKey, chosen: str = "") -> BusyMode:
         """The busy mode of a chat; ``chosen`` is its own choice, '' where it made none."""

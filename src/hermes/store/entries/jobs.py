@@ -67,7 +67,7 @@ _CHANGES = ", ".join(f"{name} = :{name}" for name in _NAMES if name not in ("id"
 
 
 def _job(*row: object) -> JobRow:
-    return JobRow(**dict(zip(_NAMES, row, strict=True)))  # type: ignore[arg-type]
+    return JobRow(**dict(zip(_NAMES, row, strict=True)))  # type: ignore[arg-type] # the types of the columns
 
 
 # Jobs

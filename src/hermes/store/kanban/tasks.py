@@ -93,7 +93,7 @@ CHANGEABLE = frozenset(
 
 
 def _task(*row: object) -> Task:
-    return Task(*row[:4], TaskState(str(row[4])), *row[5:])  # type: ignore[arg-type, call-arg]
+    return Task(*row[:4], TaskState(str(row[4])), *row[5:])  # type: ignore[arg-type, call-arg] # as in COLUMNS
 
 
 # Boards

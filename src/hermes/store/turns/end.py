@@ -23,7 +23,7 @@ class CardWriter(Protocol):
     def __call__(self, tx: Tx, approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]: ...
 
 
-def no_cards(_tx: Tx, _approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]:  # noqa: ARG001
+def no_cards(_tx: Tx, _approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]:  # noqa: ARG001 - a default
     return ()
 
 

@@ -55,7 +55,7 @@ class ModelProcess:
 
     def __init__(self, process: Process) -> None:
         assert process.stdin is not None  # noqa: S101 - both are pipes: start() asked for them
-        assert process.stdout is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101 - the same
         self._process = process
         self._in = process.stdin
         self._out = process.stdout

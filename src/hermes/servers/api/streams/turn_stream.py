@@ -60,5 +60,5 @@ def _gathered(first: Written, waiting: deque[TurnEvent]) -> Written:
     """The text up to the next event of another kind, as one."""
     kind, parts = type(first), [first.text]
     while waiting and type(waiting[0]) is kind:
-        parts.append(waiting.popleft().text)  # type: ignore[union-attr]
+        parts.append(waiting.popleft().text)  # type: ignore[union-attr] # of that kind
     return first if len(parts) == 1 else kind(first.lane, first.turn_id, "".join(parts))
