@@ -1,6 +1,6 @@
-"""One tool call: CPU of the worker for reading a file, a list of steps, and a command behind each kind of wall.
+"""One tool call: CPU of the worker for reading a file, a list of steps, and a command in each kind of sandbox.
 
-Of a command also how long it takes: `true` does nothing, so that this is the price of the shell and of the wall.
+Of a command also how long it takes: `true` does nothing, so that this is the price of the shell and of the sandbox.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def _calls() -> list[tuple[str, int, Callable[[int], ToolUse], float, str]]:
         ("todo", OWNER, steps, CALL_MILLISECONDS, ""),
         ("terminal `true`, local", OWNER, command, COMMAND_MILLISECONDS, CONFIG.format(owner="local", others="auto")),
     ]
-    walls = {"bubblewrap": bubblewrap.why_not(), "landlock": landlock.why_not()}
-    if not all(walls.values()):
+    sandboxes = {"bubblewrap": bubblewrap.why_not(), "landlock": landlock.why_not()}
+    if not all(sandboxes.values()):
         config = CONFIG.format(owner="guarded", others="auto")
         found.append(("terminal `true`, guarded", OWNER, command, GUARDED_MILLISECONDS, config))
-    for name, why_not in walls.items():
+    for name, why_not in sandboxes.items():
         if not why_not:
             config = CONFIG.format(owner="local", others=name)
             found.append((f"terminal `true`, {name}", USER, command, COMMAND_MILLISECONDS, config))

@@ -40,14 +40,14 @@ def test_a_mistake_is_said_in_a_sentence(terminal: Terminal) -> None:
 
 def test_stats_tell_the_truth_while_the_worker_is_stopped(terminal: Terminal) -> None:
     terminal.start_gateway()
-    until(lambda: "Dispatch: idle" in terminal.here("kanban", "stats").stdout)
+    until(lambda: "Task runner: idle" in terminal.here("kanban", "stats").stdout)
     worker = terminal.told("status")["snapshot"]["pid"]
     os.kill(worker, signal.SIGSTOP)
     try:
         hung = terminal.here("kanban", "stats")
         assert hung.returncode == 1
         assert "stalled" in hung.stderr
-        assert "Dispatch" not in hung.stdout
+        assert "Task runner" not in hung.stdout
     finally:
         os.kill(worker, signal.SIGCONT)
-    until(lambda: "Dispatch: idle" in terminal.here("kanban", "stats").stdout)
+    until(lambda: "Task runner: idle" in terminal.here("kanban", "stats").stdout)

@@ -184,7 +184,7 @@ async def test_where_commands_run_is_written_by_a_flag(hermes: Hermes, home: Pat
 @pytest.mark.parametrize("typed, backend", [("2", "guarded"), ("", "local")])
 async def test_the_wall_is_offered_once(home: Path, typed: str, backend: str) -> None:
     if bubblewrap.why_not() and landlock.why_not():
-        pytest.skip("no wall can be built here")
+        pytest.skip("no sandbox works here")
     out, answers = io.StringIO(), iter([typed])
     ask = Questions(lambda _: next(answers), lambda _: "", out)
     with patched_environ({"HERMES_HOME": str(home), "PATH": os.environ["PATH"]}), redirect_stdout(out):

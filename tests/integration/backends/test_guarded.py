@@ -1,4 +1,4 @@
-"""The owner's commands behind a wall: everyday work runs, secrets are hidden, what needs more is asked about."""
+"""The owner's commands in a sandbox: everyday work runs, secrets are hidden, what needs more is asked about."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HIDDEN = (
 
 @pytest.fixture(params=SANDBOXES)
 def guarded(request: pytest.FixtureRequest, house: House, monkeypatch: pytest.MonkeyPatch) -> House:
-    """A house whose owner's commands run behind a wall made by this sandbox."""
+    """A house whose owner's commands run in this sandbox."""
     if why := WHY_NOT[request.param]():
         pytest.skip(why)
     house.set(backend=OwnerTerminal.GUARDED)
@@ -213,7 +213,7 @@ async def test_a_home_as_workspace_keeps_its_start_files_closed(guarded: House) 
     (home / "code" / "try.sh").write_text(
         "echo x > .bashrc; echo x > bin/ls; mkdir .config/autostart; echo fine > code/f; cat code/f .ssh/* server.pem"
     )
-    told = await guarded.sh(olga, "bash code/try.sh")  # the judge reads the script and asks; the wall holds anyway
+    told = await guarded.sh(olga, "bash code/try.sh")  # the judge reads the script and asks; the sandbox holds anyway
     assert "fine" in told
     assert KEY not in told
     assert (home / ".bashrc").read_text() == "mine"

@@ -1,8 +1,8 @@
-"""Run the owner's commands behind a wall: workspace writable, secrets hidden.
+"""Run the owner's commands in a sandbox: workspace writable, secrets hidden.
 
 The machine can be read, apart from keys, tokens, histories and the gateway's own folder; only the workspace, a cache
 and a `/tmp` of its own can be written; the network is the machine's. Programs that need more fail, and the agent may
-ask the owner to run the same command outside the wall.
+ask the owner to run the same command outside the sandbox.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GuardedBackend:
     """
 
     name = BackendName.GUARDED
-    touches_host = True  # the owner's own files: what destroys them is asked about as without a wall
+    touches_host = True  # the owner's own files: what destroys them is asked about as without a sandbox
     shares_files = True
 
     def __init__(

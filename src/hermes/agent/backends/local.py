@@ -12,7 +12,7 @@ from hermes.core.i18n.en import Texts
 
 
 class LocalBackend:
-    """``is_outside``: beyond the wall behind which this owner's other commands run."""
+    """``is_outside``: outside the sandbox in which this owner's other commands run."""
 
     name = BackendName.LOCAL
     touches_host = True

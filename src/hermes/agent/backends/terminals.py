@@ -181,7 +181,7 @@ class Terminals:
             case BackendName.LOCAL:
                 return LocalBackend()
             case BackendName.GUARDED:
-                from hermes.agent.backends.guarded import GuardedBackend  # few owners have this wall
+                from hermes.agent.backends.guarded import GuardedBackend  # few owners have this sandbox
 
                 has_bubblewrap = self._sandboxes is not None and not self._sandboxes[0]
                 backups = self._home / Path(self._config().backup.folder).expanduser()

@@ -37,7 +37,7 @@ UNREADABLE = "\0"
 def may_run(
     ctx: ToolContext, command: str, folder: str = "", outside: bool = False, reason: str = "", **_: object
 ) -> ApprovalNeed | None:
-    """Return the question before this command; outside the wall each one asks."""
+    """Return the question before this command; outside the sandbox each one asks."""
     check_length(command)  # before it is read word by word
     outside = outside or needs_outside(ctx, command, folder)
     return ask_before(ctx, command, folder, outside=outside, reason=reason)
@@ -48,7 +48,7 @@ def ask_before(
 ) -> ApprovalNeed | None:
     terminals = ctx.parts.get(Terminals)
     backend = terminals.backend(ctx, outside=outside)
-    leaves_wall = outside and terminals.backend(ctx).name is BackendName.GUARDED
+    leaves_sandbox = outside and terminals.backend(ctx).name is BackendName.GUARDED
     check_length(command)
     start_in = ctx.inside(folder or ".")
     is_here = backend.touches_host and backend.shares_files
@@ -62,12 +62,12 @@ def ask_before(
         resolve=os.path.realpath if is_here else None,
         read=read_script if is_here else None,
     )
-    leaving = _leaving(ctx.words, reason) if leaves_wall else ""
+    leaving = _leaving(ctx.words, reason) if leaves_sandbox else ""
     return need_for(ctx, backend, verdict, command, start_in, leaving)
 
 
 def _leaving(words: Texts, reason: str) -> str:
-    """Say that a command leaves the wall, with the model's own reason on one line."""
+    """Say that a command leaves the sandbox, with the model's own reason on one line."""
     shown = " ".join(reason.split())[:REASON_CHARS]
     return words.ASK_OUTSIDE_REASON.format(reason=shown) if shown else words.ASK_OUTSIDE
 
@@ -77,12 +77,14 @@ def need_for(
 ) -> ApprovalNeed | None:
     """Return the question for a verdict in this ``approvals.mode``; ToolError for a refusal.
 
-    ``leaving``: the sentence that the command runs outside the wall. No mode and no grant answers that question.
+    ``leaving``: the sentence that the command runs outside the sandbox. No mode and no grant answers that question.
     """
     if verdict.is_refused:
         raise ToolError(f"{verdict.refusal} Do not try it in another form.")
     if backend.name is BackendName.GUARDED:
-        verdict = replace(verdict, dangers=tuple(danger for danger in verdict.dangers if danger not in _HELD_BY_WALL))
+        verdict = replace(
+            verdict, dangers=tuple(danger for danger in verdict.dangers if danger not in _HELD_BY_SANDBOX)
+        )
     mode = ctx.parts.get(Terminals).approvals_mode()
     if mode == "off" and ctx.role is PersonRole.OWNER and not leaving:
         return None
@@ -105,7 +107,7 @@ def need_for(
 
 
 def needs_outside(ctx: ToolContext, command: str, folder: str = "") -> bool:
-    """Tell whether a command can only work outside the owner's wall."""
+    """Tell whether a command can only work outside the owner's sandbox."""
     if ctx.parts.get(Terminals).backend(ctx).name is not BackendName.GUARDED:
         return False
     dangers = judge(
@@ -166,7 +168,7 @@ async def terminal(
 
     `folder` is a folder of the workspace to run it in. `timeout` is in seconds. With `background`, the command goes on
     by itself: you get its id at once, for the tool `process` (list, log, wait, kill). `outside` with a `reason`: only
-    when a result tells you that a wall was in the way.
+    when a result tells you that the sandbox was in the way.
     """
     if not command.strip():
         raise ToolError("'command' is empty.")
@@ -192,8 +194,8 @@ async def run_and_tell(ctx: ToolContext, command: TerminalCommand, timeout: int)
     notes += finished.notes
     if process.backend == BackendName.GUARDED and process.exit_code:
         last = await output.read(max(0, output.size - LAST_BYTES), LAST_BYTES)
-        if _WALL.search(last):
-            notes.append(_BEHIND_WALL)
+        if _SANDBOX_SAYS.search(last):
+            notes.append(_IN_SANDBOX)
 
     def keep(tx: Tx) -> None:
         processes.record(tx, process)
@@ -246,16 +248,16 @@ async def _in_background(ctx: ToolContext, command: TerminalCommand) -> ToolOutp
 _SYSTEM = frozenset(
     {Danger.FORMAT, Danger.DEVICE, Danger.SERVICES, Danger.ACCOUNTS, Danger.ROOT, Danger.POWER, Danger.KERNEL}
 )  # fmt: skip
-# What the wall holds back by itself: writes outside of the workspace, and code that may try them.
-_HELD_BY_WALL = frozenset({Danger.OUTSIDE, Danger.CODE})
+# What the sandbox holds back by itself: writes outside of the workspace, and code that may try them.
+_HELD_BY_SANDBOX = frozenset({Danger.OUTSIDE, Danger.CODE})
 _SYSTEM_PACKAGES = re.compile(r"\b(?:apt|apt-get|aptitude|dpkg|dnf|yum|rpm|pacman|zypper|apk|snap|flatpak|brew)\b")
-# What programs say when a wall is in their way; some of them say it for other reasons too.
-_WALL = re.compile(
+# What programs say when a sandbox is in their way; some of them say it for other reasons too.
+_SANDBOX_SAYS = re.compile(
     rb"[Rr]ead.only (?:file system|lock file)|Permission denied|Operation not permitted|EROFS|EACCES|EPERM"
     rb"|Failed to connect to bus|not been booted with systemd|no new privileges"
     rb"|[Aa]re you root|must be (?:run as )?root|[Pp]ermissionError"
 )
-_BEHIND_WALL = (
+_IN_SANDBOX = (
     "This ran in a sandbox: only the workspace can be written, keys are hidden, and system services are out of reach. "
     "If the command needs more, call terminal again with outside=true and a reason; the owner is asked each time."
 )

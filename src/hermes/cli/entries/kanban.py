@@ -189,10 +189,10 @@ def _stats(answer: Mapping[str, Any], *, is_alone: bool) -> Iterator[str]:
     dispatch = answer["dispatch"]
     yield "  ".join(f"{column} {count}" for column, count in answer["counts"].items() if count) or "No tasks."
     if is_alone:
-        yield f"Dispatch: off, since no gateway runs. Start it: {command_name()} gateway start"
+        yield f"Task runner: off, since no gateway runs. Start it: {command_name()} gateway start"
         return
     reason = f": {dispatch['reason']}" if dispatch["reason"] else ""
-    yield f"Dispatch: {dispatch['activity']}, {dispatch['running']} running, {dispatch['ready']} ready{reason}"
+    yield f"Task runner: {dispatch['activity']}, {dispatch['running']} running, {dispatch['ready']} ready{reason}"
 
 
 def _line(task: Mapping[str, Any]) -> str:

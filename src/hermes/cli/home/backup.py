@@ -98,7 +98,7 @@ def _create(args: argparse.Namespace, home: Path) -> int:
     if args.hourly:
         made = make_backup(home, reason="hourly")
     else:
-        request = request_of(home, reason="asked", has_workspaces=args.workspaces)
+        request = request_of(home, reason="manual", has_workspaces=args.workspaces)
         if args.file:
             request = replace(request, to=Path(args.file).expanduser().absolute())
         if args.with_secrets:

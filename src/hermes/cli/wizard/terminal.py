@@ -1,4 +1,4 @@
-"""Ask where the owner's commands run: as the owner, or behind a wall."""
+"""Ask where the owner's commands run: as the owner, or in a sandbox."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def set_up(home: Path, name: str, ask: Questions | None) -> bool:
     """
     loaded = load_config(home)
     if not name:
-        if ask is None or KEY in loaded.sources or _why_no_wall():
+        if ask is None or KEY in loaded.sources or _why_no_sandbox():
             return False
         ask.say(f"\n── Commands {'─' * 52}")
         name = ask.one("Where do the agent's commands run on this machine?", CHOICES, "local")
@@ -37,7 +37,7 @@ def set_up(home: Path, name: str, ask: Questions | None) -> bool:
     return True
 
 
-def _why_no_wall() -> str:
+def _why_no_sandbox() -> str:
     from hermes.agent.backends import bubblewrap, landlock
 
     return bubblewrap.why_not() and landlock.why_not()

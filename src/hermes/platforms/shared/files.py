@@ -1,6 +1,6 @@
 """Open and measure outgoing files, save incoming ones.
 
-With ``http_errors``, all that platforms share besides ``hermes.core``, which does no I/O. Other packages may use both too.
+With ``http_errors``, all that platforms share besides ``hermes.core``, which does no I/O. Other packages may use both.
 """
 
 from __future__ import annotations

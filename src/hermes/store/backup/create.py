@@ -41,7 +41,7 @@ class BackupRequest:
 
     home: Path
     version: str
-    reason: str = "asked"
+    reason: str = "manual"
     to: Path | None = None
     folder: Path | None = None
     secrets: Sequence[str] = ()

@@ -181,7 +181,7 @@ def test_header_that_asks_for_all_memory_is_refused(tmp_path: Path) -> None:
 def test_headers_that_nest_a_thousand_times_are_refused(tmp_path: Path) -> None:
     header, content = part("x", b"6 a=b\n", kind=tarfile.XHDTYPE)
     block = header.tobuf(tarfile.USTAR_FORMAT) + content.ljust(tarfile.BLOCKSIZE, b"\0")
-    path = tmp_path / "hermes-20260101-000000-asked.tar.gz"
+    path = tmp_path / "hermes-20260101-000000-manual.tar.gz"
     path.write_bytes(gzip.compress(block * 5000))
     with pytest.raises(ArchiveRefusedError, match="damaged"):
         restore.verify(path, None)

@@ -233,7 +233,7 @@ def entry(age_days: float, reason: str = "hourly", size: int = 100) -> ShelfEntr
 
 def test_automatic_backups_go_by_age_and_size_and_those_of_a_person_stay() -> None:
     now = 100 * DAY_SECONDS
-    found = [entry(0.01), entry(0.5), entry(0.9), entry(2.1), entry(2.2), entry(3.5, "asked"), entry(5.0), entry(20.0)]
+    found = [entry(0.01), entry(0.5), entry(0.9), entry(2.1), entry(2.2), entry(3.5, "manual"), entry(5.0), entry(20.0)]
     gone = choose_old(found, now, keep_days=14, keep_bytes=10_000)
     assert [round((now - each.made_at) / DAY_SECONDS, 2) for each in gone] == [2.2, 20.0]
     assert [each.reason for each in choose_old(found, now, keep_days=0.001, keep_bytes=10**9)] == ["hourly"] * 6
