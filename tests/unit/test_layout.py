@@ -1,4 +1,4 @@
-"""The layout promises: no import circles, no crowded folders, no long modules, one class per name, a complete map."""
+"""The layout promises: no import circles, no crowded folders, no long modules, one class per name, reasons, a map."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ TO_SPLIT = {
 }
 """Modules that are still too long. Nothing is added here; what was split is taken out."""
 
+REASON = re.compile(r"# (ruff: )?noqa: [A-Z0-9]+(, [A-Z0-9]+)* - [`\w]|# type: ignore\[[a-z, -]+\] +# [`\w]")
 NO_NAMES = {"told", "shown", "kept", "said", "asked"}
 EMPTY_NAMES = {"told", "said", "meant", "its", "them", "somebody", "whoever"}
 """Write the noun instead: fields, data, record, status, answer, text, message, reason, output, choice."""
@@ -124,6 +125,16 @@ def test_no_class_name_stands_for_two_classes_outside_platforms() -> None:
                 if isinstance(node, ast.ClassDef):
                     places[node.name.lstrip("_")].append(module)
     assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_every_ignored_rule_carries_its_reason() -> None:
+    silent = [
+        f"{path.relative_to(PACKAGE)}:{number}"
+        for path in PACKAGE.rglob("*.py")
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(r"# (ruff: )?noqa|# type: ignore", line) and not REASON.search(line)
+    ]
+    assert not silent
 
 
 def test_every_package_says_its_idea_in_one_sentence() -> None:

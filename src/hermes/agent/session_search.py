@@ -157,7 +157,7 @@ def _used_since(tx: Tx, at: float, last: str) -> list[Session]:
         f"""
         SELECT {transcripts.COLUMNS} FROM sessions WHERE updated_at > :at OR (updated_at = :at AND id > :last)
         ORDER BY updated_at, id LIMIT :limit
-        """,  # noqa: S608
+        """,  # noqa: S608 - columns of ours
         Session,
         at=at,
         last=last,

@@ -119,7 +119,7 @@ def answer(
         f"""
         UPDATE approvals SET state = :state, answered_by = :by, answered_at = :now, reason = :reason, scope = :scope
         WHERE id = :id AND state = 'pending' AND expires_at > :now RETURNING {COLUMNS}
-        """,  # noqa: S608
+        """,
         Approval,
         id=approval_id,
         state=state.value,
@@ -149,7 +149,7 @@ def _move_calls(tx: Tx, approval_id: str, state: str) -> None:
 def expire(tx: Tx, turn_id: str, *, now: float) -> list[Approval]:
     """End this turn's questions whose time is over."""
     late = tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE turn_id = :id AND state = 'pending' AND expires_at <= :now",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE turn_id = :id AND state = 'pending' AND expires_at <= :now",
         Approval,
         id=turn_id,
         now=now,
@@ -188,13 +188,13 @@ def pending_until(tx: Tx, turn_id: str) -> float | None:
 
 
 def get(tx: Tx, approval_id: str) -> Approval | None:
-    return tx.one(f"SELECT {COLUMNS} FROM approvals WHERE id = :id", Approval, id=approval_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM approvals WHERE id = :id", Approval, id=approval_id)
 
 
 def by_code(tx: Tx, code: str) -> Approval | None:
     """The newest question with this code."""
     return tx.one(
-        f"SELECT {COLUMNS} FROM approvals WHERE code = :code ORDER BY created_at DESC LIMIT 1",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE code = :code ORDER BY created_at DESC LIMIT 1",
         Approval,
         code=code,
     )
@@ -203,7 +203,7 @@ def by_code(tx: Tx, code: str) -> Approval | None:
 def by_proof(tx: Tx, proof: str) -> Approval | None:
     """Return the newest question whose text ends with this code."""
     return tx.one(
-        f"SELECT {COLUMNS} FROM approvals WHERE proof = :proof AND proof <> '' ORDER BY created_at DESC LIMIT 1",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE proof = :proof AND proof <> '' ORDER BY created_at DESC LIMIT 1",
         Approval,
         proof=proof,
     )
@@ -214,7 +214,7 @@ def pending(tx: Tx, lane: str = "", *, asked_of: str = "") -> list[Approval]:
     chosen = {name: value for name, value in (("lane", lane), ("asked_of", asked_of)) if value}
     where = "".join(f" AND {name} = :{name}" for name in chosen)
     return tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT {MAX_LISTED}",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT {MAX_LISTED}",
         Approval,
         **chosen,
     )
@@ -223,12 +223,12 @@ def pending(tx: Tx, lane: str = "", *, asked_of: str = "") -> list[Approval]:
 def waiting_in(tx: Tx, *, target: str, lane: str) -> list[Approval]:
     """What waits in a chat: put there, or asked in this very conversation. The oldest first."""
     put = tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' AND target = :target AND target <> ''",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' AND target = :target AND target <> ''",
         Approval,
         target=target,
     )
     asked = tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' AND lane = :lane",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' AND lane = :lane",
         Approval,
         lane=lane,
     )
@@ -258,7 +258,7 @@ def timeouts(tx: Tx, turn_id: str, *, name: str, arguments: str, subject: str) -
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[Approval]:
-    return tx.all(f"SELECT {COLUMNS} FROM approvals WHERE turn_id = :id ORDER BY created_at", Approval, id=turn_id)  # noqa: S608
+    return tx.all(f"SELECT {COLUMNS} FROM approvals WHERE turn_id = :id ORDER BY created_at", Approval, id=turn_id)
 
 
 def pending_count(tx: Tx) -> int:

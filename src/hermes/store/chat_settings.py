@@ -29,7 +29,7 @@ NO_CHOICES = ChatSettings()
 
 def of_lane(tx: Tx, lane: str) -> ChatSettings:
     columns = "model, reasoning, voice, tool_progress, personality"
-    return tx.one(f"SELECT {columns} FROM lanes WHERE key = :lane", ChatSettings, lane=lane) or NO_CHOICES  # noqa: S608
+    return tx.one(f"SELECT {columns} FROM lanes WHERE key = :lane", ChatSettings, lane=lane) or NO_CHOICES
 
 
 def choose(
@@ -40,7 +40,7 @@ def choose(
         f"""
         INSERT INTO lanes (key, {column}) VALUES (:lane, :value)
         ON CONFLICT (key) DO UPDATE SET {column} = excluded.{column}
-        """,  # noqa: S608 - names of our own columns
+        """,
         lane=lane,
         value=value,
     )

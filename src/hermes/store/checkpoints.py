@@ -56,7 +56,7 @@ def keep(tx: Tx, new: Checkpoint) -> Checkpoint:
         INSERT INTO checkpoints ({COLUMNS})
         VALUES (:id, :lane, :number, :session_id, :turn_id, :call_id, :person_id, :tool, :path,
                 :before, :size, :mode, :after, :undoes, :created_at, NULL)
-        """,  # noqa: S608 - names of our own columns
+        """,
         **asdict(replace(new, number=int(last_number or 0) + 1)),
     )
     _mark(tx, new.undoes, undone_at=new.created_at)
@@ -87,13 +87,13 @@ def note_after(tx: Tx, checkpoint_id: str, *, after: str) -> None:
 
 
 def get(tx: Tx, checkpoint_id: str) -> Checkpoint | None:
-    return tx.one(f"SELECT {COLUMNS} FROM checkpoints WHERE id = :id", Checkpoint, id=checkpoint_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM checkpoints WHERE id = :id", Checkpoint, id=checkpoint_id)
 
 
 def of_call(tx: Tx, call_id: str) -> list[Checkpoint]:
     """What a call has kept, the oldest first."""
     return tx.all(
-        f"SELECT {COLUMNS} FROM checkpoints WHERE call_id = :call ORDER BY number",  # noqa: S608
+        f"SELECT {COLUMNS} FROM checkpoints WHERE call_id = :call ORDER BY number",
         Checkpoint,
         call=call_id,
     )
@@ -105,7 +105,7 @@ def newest(tx: Tx, lane: str, person_id: str, *, limit: int) -> list[Checkpoint]
         f"""
         SELECT {COLUMNS} FROM checkpoints WHERE lane = :lane AND person_id = :person
         ORDER BY number DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         Checkpoint,
         lane=lane,
         person=person_id,
@@ -115,7 +115,7 @@ def newest(tx: Tx, lane: str, person_id: str, *, limit: int) -> list[Checkpoint]
 
 def numbered(tx: Tx, lane: str, person_id: str, number: int) -> Checkpoint | None:
     return tx.one(
-        f"SELECT {COLUMNS} FROM checkpoints WHERE lane = :lane AND number = :number AND person_id = :person",  # noqa: S608
+        f"SELECT {COLUMNS} FROM checkpoints WHERE lane = :lane AND number = :number AND person_id = :person",
         Checkpoint,
         lane=lane,
         number=number,
@@ -129,7 +129,7 @@ def last(tx: Tx, lane: str, person_id: str) -> Checkpoint | None:
         f"""
         SELECT {COLUMNS} FROM checkpoints
         WHERE lane = :lane AND person_id = :person AND undone_at IS NULL AND undoes = '' ORDER BY number DESC LIMIT 1
-        """,  # noqa: S608
+        """,
         Checkpoint,
         lane=lane,
         person=person_id,

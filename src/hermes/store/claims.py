@@ -41,7 +41,7 @@ def _wake(table: Table, returned: str) -> str:
         ON CONFLICT (key) DO UPDATE SET seq = {table}.seq + 1,
             next_at = CASE WHEN {table}.next_at < :at THEN {table}.next_at ELSE :at END
         RETURNING {returned}
-        """  # noqa: S608 - the table is one of two literals
+        """
 
 
 _WAKE: dict[Table, str] = {"lanes": _wake("lanes", "seq"), "targets": _wake("targets", "seq")}
@@ -59,7 +59,7 @@ def claiming(table: Table, returned: str = "key, token, seq") -> str:
         UPDATE {table} SET owner = :owner, token = token + 1
         WHERE key = :key AND owner IS NULL AND next_at <= :now
         RETURNING {returned}
-        """  # noqa: S608
+        """
 
 
 _CLAIM: dict[Table, str] = {"lanes": claiming("lanes"), "targets": claiming("targets")}
@@ -67,7 +67,7 @@ _CLAIM: dict[Table, str] = {"lanes": claiming("lanes"), "targets": claiming("tar
 
 def seq_of(tx: Tx, table: Table, held: Claim) -> int | None:
     """The seq now, or None when the claim was lost."""
-    found = tx.value(f"SELECT seq FROM {table} WHERE key = :key AND token = :token", key=held.key, token=held.token)  # noqa: S608
+    found = tx.value(f"SELECT seq FROM {table} WHERE key = :key AND token = :token", key=held.key, token=held.token)
     return None if found is None else int(found)
 
 
@@ -75,7 +75,7 @@ def release(tx: Tx, table: Table, held: Claim, *, seen: int, next_at: float | No
     """Let go until ``next_at`` (None: until woken). False means work arrived or the claim was lost: look again."""
     return (
         tx.run(
-            f"UPDATE {table} SET owner = NULL, next_at = :next_at WHERE key = :key AND token = :token AND seq = :seen",  # noqa: S608
+            f"UPDATE {table} SET owner = NULL, next_at = :next_at WHERE key = :key AND token = :token AND seq = :seen",
             next_at=next_at,
             key=held.key,
             token=held.token,
@@ -88,7 +88,7 @@ def release(tx: Tx, table: Table, held: Claim, *, seen: int, next_at: float | No
 def abandon(tx: Tx, table: Table, held: Claim, *, now: float) -> None:
     """Release a claim with its work undone, for the next owner."""
     tx.run(
-        f"UPDATE {table} SET owner = NULL, next_at = :now WHERE key = :key AND token = :token",  # noqa: S608
+        f"UPDATE {table} SET owner = NULL, next_at = :now WHERE key = :key AND token = :token",
         now=now,
         key=held.key,
         token=held.token,
@@ -101,7 +101,7 @@ def free_older(tx: Tx, table: Table, *, owner: str, now: float) -> int:
         f"""
         UPDATE {table} SET owner = NULL, token = token + 1, next_at = :now
         WHERE owner IS NOT NULL AND owner <> :owner
-        """,  # noqa: S608
+        """,
         owner=owner,
         now=now,
     )
@@ -110,7 +110,7 @@ def free_older(tx: Tx, table: Table, *, owner: str, now: float) -> int:
 def free_of(tx: Tx, table: Table, *, owner: str) -> int:
     """Free what a node held that is gone, due at once whatever the clock of the next owner says."""
     return tx.run(
-        f"UPDATE {table} SET owner = NULL, token = token + 1, next_at = 0 WHERE owner = :owner",  # noqa: S608
+        f"UPDATE {table} SET owner = NULL, token = token + 1, next_at = 0 WHERE owner = :owner",
         owner=owner,
     )
 
@@ -124,14 +124,14 @@ def free_unknown(tx: Tx, table: Table) -> int:
         f"""
         UPDATE {table} SET owner = NULL, token = token + 1, next_at = 0
         WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = {table}.owner)
-        """  # noqa: S608
+        """
     )
 
 
 def due(tx: Tx, table: Table, *, now: float, limit: int = 200) -> list[str]:
     """Free keys with work to do now, the longest waiting first."""
     return tx.all(
-        f"SELECT key FROM {table} WHERE owner IS NULL AND next_at <= :now ORDER BY next_at LIMIT :limit",  # noqa: S608
+        f"SELECT key FROM {table} WHERE owner IS NULL AND next_at <= :now ORDER BY next_at LIMIT :limit",
         str,
         now=now,
         limit=limit,
@@ -146,7 +146,7 @@ def due_targets(tx: Tx, prefixes: Sequence[str], *, now: float, limit: int = 200
     return tx.all(
         f"""
         SELECT key FROM targets WHERE owner IS NULL AND next_at <= :now AND ({begins}) ORDER BY next_at LIMIT :limit
-        """,  # noqa: S608 - lengths and numbers of ours
+        """,
         str,
         now=now,
         limit=limit,
@@ -155,9 +155,9 @@ def due_targets(tx: Tx, prefixes: Sequence[str], *, now: float, limit: int = 200
 
 
 def next_due(tx: Tx, table: Table) -> float | None:
-    found = tx.value(f"SELECT MIN(next_at) FROM {table} WHERE owner IS NULL AND next_at IS NOT NULL")  # noqa: S608
+    found = tx.value(f"SELECT MIN(next_at) FROM {table} WHERE owner IS NULL AND next_at IS NOT NULL")
     return None if found is None else float(found)
 
 
 def held_by(tx: Tx, table: Table, *, owner: str) -> list[Claim]:
-    return tx.all(f"SELECT key, token, seq FROM {table} WHERE owner = :owner", Claim, owner=owner)  # noqa: S608
+    return tx.all(f"SELECT key, token, seq FROM {table} WHERE owner = :owner", Claim, owner=owner)

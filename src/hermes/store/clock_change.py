@@ -23,7 +23,7 @@ def shift_forward(tx: Tx, *, by: float, now: float) -> None:
         ("approvals", "expires_at", "AND state = 'pending'"),
         ("pairing_tries", "locked_until", ""),
     ):
-        tx.run(f"UPDATE {table} SET {column} = {column} + :by WHERE {column} > :now {where}", by=by, now=now)  # noqa: S608
+        tx.run(f"UPDATE {table} SET {column} = {column} + :by WHERE {column} > :now {where}", by=by, now=now)
 
 
 def shift_late_forward(tx: Tx, *, by: float, now: float) -> None:
@@ -36,7 +36,7 @@ def shift_late_forward(tx: Tx, *, by: float, now: float) -> None:
             f"""
             UPDATE {table} SET expires_at = expires_at + :by
             WHERE {where} AND created_at >= :now AND created_at < :until AND expires_at < created_at + :by
-            """,  # noqa: S608 - our own tables
+            """,
             by=by,
             now=now,
             until=now + LATE_SECONDS,
@@ -46,7 +46,7 @@ def shift_late_forward(tx: Tx, *, by: float, now: float) -> None:
 def shift_back(tx: Tx, *, by: float, now: float) -> None:
     """Shift waiting times by the seconds that the clock went back. ``now`` is the time after the jump."""
     for table in ("lanes", "targets"):
-        tx.run(f"UPDATE {table} SET next_at = next_at - :by WHERE next_at > :now", by=by, now=now)  # noqa: S608
+        tx.run(f"UPDATE {table} SET next_at = next_at - :by WHERE next_at > :now", by=by, now=now)
     tx.run(
         """
         UPDATE inbox SET received_at = received_at - :by, ready_at = ready_at - :by
@@ -55,8 +55,8 @@ def shift_back(tx: Tx, *, by: float, now: float) -> None:
         by=by,
         now=now,
     )
-    tx.run(f"UPDATE outbox SET not_before = not_before - :by WHERE {_IS_OPEN} AND not_before > :now", by=by, now=now)  # noqa: S608
-    tx.run(f"UPDATE outbox SET expires_at = expires_at - :by WHERE {_IS_OPEN} AND created_at > :now", by=by, now=now)  # noqa: S608
+    tx.run(f"UPDATE outbox SET not_before = not_before - :by WHERE {_IS_OPEN} AND not_before > :now", by=by, now=now)
+    tx.run(f"UPDATE outbox SET expires_at = expires_at - :by WHERE {_IS_OPEN} AND created_at > :now", by=by, now=now)
     tx.run(
         """
         UPDATE approvals SET expires_at = expires_at - :by, created_at = created_at - :by

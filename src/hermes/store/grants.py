@@ -63,7 +63,7 @@ def covering(tx: Tx, *, person_id: str, session_id: str, subject: str, touches_h
         WHERE person_id = :person_id AND subject = :subject AND revoked_at IS NULL
             AND session_id IN ('', :session_id) AND touches_host >= :touches_host
         ORDER BY granted_at LIMIT 20
-        """,  # noqa: S608
+        """,
         Grant,
         person_id=person_id,
         subject=subject,
@@ -78,7 +78,7 @@ def covering(tx: Tx, *, person_id: str, session_id: str, subject: str, touches_h
 
 
 def get(tx: Tx, grant_id: str) -> Grant | None:
-    return tx.one(f"SELECT {COLUMNS} FROM grants WHERE id = :id", Grant, id=grant_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM grants WHERE id = :id", Grant, id=grant_id)
 
 
 def standing(tx: Tx, *, person_id: str = "", limit: int = 200) -> list[Grant]:
@@ -92,7 +92,7 @@ def standing(tx: Tx, *, person_id: str = "", limit: int = 200) -> list[Grant]:
             SELECT 1 FROM sessions WHERE sessions.id = grants.session_id AND sessions.ended_at IS NULL)
             OR session_id LIKE 'job:%')
         ORDER BY granted_at DESC, id LIMIT :limit
-        """,  # noqa: S608
+        """,
         Grant,
         limit=limit,
         **given,
@@ -111,7 +111,7 @@ def revoke_session(tx: Tx, session_id: str, *, now: float) -> int:
 def revoke(tx: Tx, grant_id: str, *, now: float) -> Grant | None:
     """End a grant: from now on it is asked about again. None: there is none with this id, or it has ended."""
     return tx.one(
-        f"UPDATE grants SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL RETURNING {COLUMNS}",  # noqa: S608
+        f"UPDATE grants SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL RETURNING {COLUMNS}",
         Grant,
         id=grant_id,
         now=now,

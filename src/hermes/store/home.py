@@ -148,7 +148,7 @@ def read_only(path: Path, *, check_same_thread: bool = True) -> sqlite3.Connecti
 def _counted(path: Path, table: str, noun: str) -> list[str]:
     try:
         with contextlib.closing(read_only(path)) as connection:
-            count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - a literal
+            count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
     except sqlite3.Error:
         return []
     return [f"{count} {noun if count == 1 else noun + 's'}"]

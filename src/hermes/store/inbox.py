@@ -254,8 +254,8 @@ _MAY_BEGIN = """
 """
 
 
-_QUEUED = f"SELECT {COLUMNS} FROM inbox WHERE {_MAY_BEGIN} ORDER BY seq LIMIT 200"  # noqa: S608
-HAS_QUEUED = f"SELECT 1 FROM inbox WHERE {_MAY_BEGIN}"  # noqa: S608
+_QUEUED = f"SELECT {COLUMNS} FROM inbox WHERE {_MAY_BEGIN} ORDER BY seq LIMIT 200"
+HAS_QUEUED = f"SELECT 1 FROM inbox WHERE {_MAY_BEGIN}"
 """Finds something when anything in the lane ``:lane`` may be begun."""
 
 
@@ -281,7 +281,7 @@ def acting(tx: Tx) -> list[InboxRow]:
         SELECT {COLUMNS} FROM inbox
         WHERE (state = 'queued' OR state = 'acting' OR state = 'taken') AND state = 'acting'
         ORDER BY +received_at LIMIT 1000
-        """,  # noqa: S608
+        """,
         InboxRow,
     )
 
@@ -292,7 +292,7 @@ def last_of(tx: Tx, platform: str, sender_id: str) -> InboxRow | None:
         f"""
         SELECT {COLUMNS} FROM inbox WHERE platform = :platform AND sender_id = :sender_id
         ORDER BY received_at DESC LIMIT 1
-        """,  # noqa: S608
+        """,
         InboxRow,
         platform=platform,
         sender_id=sender_id,
@@ -300,12 +300,12 @@ def last_of(tx: Tx, platform: str, sender_id: str) -> InboxRow | None:
 
 
 def get(tx: Tx, event_id: str) -> InboxRow | None:
-    return tx.one(f"SELECT {COLUMNS} FROM inbox WHERE id = :id", InboxRow, id=event_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM inbox WHERE id = :id", InboxRow, id=event_id)
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[InboxRow]:
     return tx.all(
-        f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id AND turn_id <> '' ORDER BY seq",  # noqa: S608
+        f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id AND turn_id <> '' ORDER BY seq",
         InboxRow,
         id=turn_id,
     )
@@ -317,7 +317,7 @@ def open_requests(tx: Tx, platform: str) -> list[InboxRow]:
         f"""
         SELECT {COLUMNS} FROM inbox
         WHERE (state = 'queued' OR state = 'acting' OR state = 'taken') AND kind = 'request' AND platform = :platform
-        """,  # noqa: S608
+        """,
         InboxRow,
         platform=platform,
     )

@@ -591,7 +591,7 @@ def states(tx: Tx, row_ids: Sequence[str]) -> dict[str, tuple[str, float]]:
 
 
 def get(tx: Tx, row_id: str) -> OutboxRow | None:
-    return tx.one(f"SELECT {COLUMNS} FROM outbox WHERE id = :id", OutboxRow, id=row_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM outbox WHERE id = :id", OutboxRow, id=row_id)
 
 
 def preview_of_turn(tx: Tx, turn_id: str) -> str:
@@ -610,14 +610,14 @@ def preview_of_turn(tx: Tx, turn_id: str) -> str:
 
 def of_turn(tx: Tx, turn_id: str) -> list[OutboxRow]:
     return tx.all(
-        f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id AND turn_id <> '' ORDER BY created_at, idx",  # noqa: S608
+        f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id AND turn_id <> '' ORDER BY created_at, idx",
         OutboxRow,
         id=turn_id,
     )
 
 
 def of_group(tx: Tx, group_id: str) -> list[OutboxRow]:
-    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE group_id = :id ORDER BY idx", OutboxRow, id=group_id)  # noqa: S608
+    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE group_id = :id ORDER BY idx", OutboxRow, id=group_id)
 
 
 def counts(tx: Tx, *, since: float) -> dict[str, int]:
@@ -648,14 +648,14 @@ def waiting_count(tx: Tx) -> int:
 
 
 def dead_letter_count(tx: Tx) -> int:
-    return int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {IS_DEAD_LETTER}"))  # noqa: S608
+    return int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {IS_DEAD_LETTER}"))
 
 
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
     return tx.all(
         f"""
         SELECT {COLUMNS} FROM outbox WHERE {IS_DEAD_LETTER} ORDER BY settled_at DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         OutboxRow,
         limit=limit,
     )

@@ -39,7 +39,7 @@ COLUMNS = "platform, user_id, account, chat, name, state, asked_at, decided_at, 
 
 def get(tx: Tx, platform: str, user_id: str) -> Pairing | None:
     return tx.one(
-        f"SELECT {COLUMNS} FROM pairings WHERE platform = :platform AND user_id = :user_id",  # noqa: S608
+        f"SELECT {COLUMNS} FROM pairings WHERE platform = :platform AND user_id = :user_id",
         Pairing,
         platform=platform,
         user_id=user_id,
@@ -52,7 +52,7 @@ def in_chat(tx: Tx, platform: str, chat: str) -> Pairing | None:
         f"""
         SELECT {COLUMNS} FROM pairings WHERE platform = :platform AND chat = :chat
         ORDER BY asked_at DESC LIMIT 1
-        """,  # noqa: S608
+        """,
         Pairing,
         platform=platform,
         chat=chat,
@@ -66,7 +66,7 @@ def waiting(tx: Tx, platform: str = "", *, since: float) -> list[Pairing]:
         SELECT {COLUMNS} FROM pairings
         WHERE state = 'pending' AND asked_at > :since AND (:platform = '' OR platform = :platform)
         ORDER BY asked_at, user_id
-        """,  # noqa: S608
+        """,
         Pairing,
         platform=platform,
         since=since,
@@ -79,7 +79,7 @@ def pending_of(tx: Tx, platform: str, account: str) -> list[Pairing]:
         f"""
         SELECT {COLUMNS} FROM pairings WHERE state = 'pending' AND platform = :platform AND account = :account
         ORDER BY asked_at, user_id
-        """,  # noqa: S608
+        """,
         Pairing,
         platform=platform,
         account=account,
@@ -101,7 +101,7 @@ def decided(tx: Tx, platform: str = "") -> list[Pairing]:
         f"""
         SELECT {COLUMNS} FROM pairings WHERE state <> 'pending' AND (:platform = '' OR platform = :platform)
         ORDER BY decided_at, user_id
-        """,  # noqa: S608
+        """,
         Pairing,
         platform=platform,
     )

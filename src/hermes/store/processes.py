@@ -46,7 +46,7 @@ def record(tx: Tx, process: Process) -> None:
         VALUES (:id, :session_id, :lane, :person_id, :command, :backend, :folder, :log, :host, :process_group,
                 :process_started, :started_at, :ended_at, :exit_code)
         ON CONFLICT (id) DO NOTHING
-        """,  # noqa: S608 - our own column names
+        """,
         **asdict(process),
     )
 
@@ -65,7 +65,7 @@ def end(tx: Tx, process_id: str, *, exit_code: int | None, now: float) -> bool:
 def get(tx: Tx, process_id: str, *, person_id: str, session_id: str) -> Process | None:
     """One of this person's own; of somebody without a name, one of this session's."""
     found = tx.one(
-        f"SELECT {_COLUMNS} FROM processes WHERE id = :id",  # noqa: S608 - as above
+        f"SELECT {_COLUMNS} FROM processes WHERE id = :id",
         Process,
         id=process_id,
     )
@@ -77,7 +77,7 @@ def get(tx: Tx, process_id: str, *, person_id: str, session_id: str) -> Process 
 def of_host(tx: Tx, process_id: str, *, host: str) -> Process | None:
     """A process of this machine, whoever it belongs to: for a node that was asked by another one."""
     return tx.one(
-        f"SELECT {_COLUMNS} FROM processes WHERE id = :id AND host = :host",  # noqa: S608 - as above
+        f"SELECT {_COLUMNS} FROM processes WHERE id = :id AND host = :host",
         Process,
         id=process_id,
         host=host,
@@ -91,7 +91,7 @@ def listed(tx: Tx, *, person_id: str, session_id: str, limit: int) -> list[Proce
         SELECT {_COLUMNS} FROM processes
         WHERE person_id = :person_id AND (person_id <> '' OR session_id = :session_id)
         ORDER BY started_at DESC, id DESC LIMIT :limit
-        """,  # noqa: S608 - as above
+        """,
         Process,
         person_id=person_id,
         session_id=session_id,
@@ -102,7 +102,7 @@ def listed(tx: Tx, *, person_id: str, session_id: str, limit: int) -> list[Proce
 def left_open(tx: Tx, host: str) -> list[Process]:
     """What runs, or ran when its gateway died, on this machine."""
     return tx.all(
-        f"SELECT {_COLUMNS} FROM processes WHERE ended_at IS NULL AND host = :host",  # noqa: S608 - as above
+        f"SELECT {_COLUMNS} FROM processes WHERE ended_at IS NULL AND host = :host",
         Process,
         host=host,
     )

@@ -47,7 +47,7 @@ class Latest:
 def newest(tx: Tx, *, limit: int) -> list[Latest]:
     """The latest messages, the newest first."""
     found = tx.all(
-        f"SELECT platform, {inbox.COLUMNS} FROM inbox ORDER BY received_at DESC, id DESC LIMIT :limit",  # noqa: S608
+        f"SELECT platform, {inbox.COLUMNS} FROM inbox ORDER BY received_at DESC, id DESC LIMIT :limit",
         lambda platform, *row: (str(platform), InboxRow(*row)),
         limit=limit,
     )

@@ -96,11 +96,11 @@ def label_of(tx: Tx, sender_id: str) -> str:
 
 def listed(tx: Tx) -> list[ApiKey]:
     """Every key, revoked ones too, the oldest first."""
-    return tx.all(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, name", ApiKey)  # noqa: S608 - our own columns
+    return tx.all(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, name", ApiKey)
 
 
 def working(tx: Tx) -> list[ApiKey]:
-    return tx.all(f"SELECT {_COLUMNS} FROM api_keys WHERE revoked_at IS NULL", ApiKey)  # noqa: S608 - as above
+    return tx.all(f"SELECT {_COLUMNS} FROM api_keys WHERE revoked_at IS NULL", ApiKey)
 
 
 def revoke(tx: Tx, name: str, *, now: float) -> bool:

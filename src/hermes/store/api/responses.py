@@ -141,16 +141,16 @@ def delete_session(tx: Tx, session_id: str, asked_by: str = "") -> bool:
     """
     own = "session_id = :id AND responses.asked_by = :asked_by" if asked_by else "session_id = :id"
     given = {"id": session_id, **({"asked_by": asked_by} if asked_by else {})}
-    named = f"SELECT 1 FROM responses WHERE responses.id = conversations.response_id AND {own}"  # noqa: S608 - ours
+    named = f"SELECT 1 FROM responses WHERE responses.id = conversations.response_id AND {own}"
     tx.run(
         f"""
         DELETE FROM conversation_objects WHERE EXISTS (
             SELECT 1 FROM conversations WHERE conversations.asked_by = conversation_objects.asked_by
                 AND conversations.name = conversation_objects.name AND EXISTS ({named}))
-        """,  # noqa: S608 - a constant of ours
+        """,
         **given,
     )
-    return tx.run(f"DELETE FROM responses WHERE {own}", **given) > 0  # noqa: S608 - ours
+    return tx.run(f"DELETE FROM responses WHERE {own}", **given) > 0
 
 
 def evict(tx: Tx, *, most: int = MAX_RESPONSES, before: float = 0.0, bite: int = BITE) -> int:
@@ -178,7 +178,7 @@ def evict(tx: Tx, *, most: int = MAX_RESPONSES, before: float = 0.0, bite: int =
 
 
 def get(tx: Tx, response_id: str) -> StoredResponse | Damaged | None:
-    return tx.one(f"SELECT {COLUMNS} FROM responses WHERE id = :id", _read, id=response_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM responses WHERE id = :id", _read, id=response_id)
 
 
 def newest_of(tx: Tx, asked_by: str, conversation: str) -> str:

@@ -83,7 +83,7 @@ def add(tx: Tx, sign_in: SignIn) -> None:
 
 def find(tx: Tx, cookie_hash: str, *, now: float) -> SignIn | None:
     return tx.one(
-        f"SELECT {_COLUMNS} FROM dashboard_sign_ins WHERE hash = :hash AND expires_at > :now",  # noqa: S608 - ours
+        f"SELECT {_COLUMNS} FROM dashboard_sign_ins WHERE hash = :hash AND expires_at > :now",
         SignIn,
         hash=cookie_hash,
         now=now,
@@ -95,7 +95,7 @@ def listed(tx: Tx, *, now: float) -> list[SignIn]:
     return tx.all(
         f"""
         SELECT {_COLUMNS} FROM dashboard_sign_ins WHERE expires_at > :now ORDER BY seen_at DESC, id LIMIT 1000
-        """,  # noqa: S608 - our own columns
+        """,
         SignIn,
         now=now,
     )

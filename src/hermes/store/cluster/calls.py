@@ -28,7 +28,7 @@ def ask(tx: Tx, call: NodeCall) -> bool:
         INSERT INTO node_calls (id, node, asked_by, verb, body, asked_at)
         SELECT :id, :node, :asked_by, :verb, :body, {tx.dialect.now}
         WHERE EXISTS (SELECT 1 FROM nodes WHERE id = :node AND state <> 'gone' AND state <> 'left')
-        """,  # noqa: S608 - the dialect's own words
+        """,
         id=call.id,
         node=call.node,
         asked_by=call.asked_by,
@@ -47,7 +47,7 @@ def waiting(tx: Tx, node: str, limit: int = 100) -> list[NodeCall]:
         SELECT id, node, asked_by, verb, body FROM node_calls
         WHERE node = :node AND answered_at IS NULL AND asked_at > {tx.dialect.now} - :kept
         ORDER BY asked_at, id LIMIT :limit
-        """,  # noqa: S608 - as above
+        """,
         NodeCall,
         node=node,
         kept=KEPT_SECONDS,
@@ -58,7 +58,7 @@ def waiting(tx: Tx, node: str, limit: int = 100) -> list[NodeCall]:
 def answer(tx: Tx, call_id: str, text: str) -> bool:
     """Store an answer, once, and wake the node that asked."""
     answered = tx.run(
-        f"UPDATE node_calls SET answer = :text, answered_at = {tx.dialect.now} WHERE id = :id AND answered_at IS NULL",  # noqa: S608
+        f"UPDATE node_calls SET answer = :text, answered_at = {tx.dialect.now} WHERE id = :id AND answered_at IS NULL",
         id=call_id,
         text=text,
     )
@@ -75,7 +75,7 @@ def answer_to(tx: Tx, call_id: str) -> tuple[str | None, bool]:
             WHERE nodes.id = node_calls.node AND nodes.state <> 'gone' AND nodes.state <> 'left'
             AND nodes.lease_until > {tx.dialect.now})
         FROM node_calls WHERE node_calls.id = :id
-        """,  # noqa: S608 - as above
+        """,
         lambda *row: row,
         id=call_id,
     )
@@ -90,6 +90,6 @@ def forget(tx: Tx, call_id: str) -> None:
 def forget_old(tx: Tx) -> int:
     """Drop calls whose caller died while it waited."""
     return tx.run(
-        f"DELETE FROM node_calls WHERE asked_at < {tx.dialect.now} - :kept",  # noqa: S608 - as above
+        f"DELETE FROM node_calls WHERE asked_at < {tx.dialect.now} - :kept",
         kept=KEPT_SECONDS,
     )

@@ -23,7 +23,7 @@ def claim(tx: Tx, key: str, *, owner: str) -> int | None:
         ON CONFLICT (key) DO UPDATE SET owner = :owner, token = duties.token + 1, since = {tx.dialect.now}
         WHERE duties.owner IS NULL OR duties.owner = :owner
         RETURNING token
-        """,  # noqa: S608 - the dialect's own words
+        """,
         key=key,
         owner=owner,
     )

@@ -43,7 +43,7 @@ def complete(tx: Tx, file: StoredFile, chunks: int) -> None:
         f"""
         INSERT INTO files (id, name, size, sha256, created_at) VALUES (:id, :name, :size, :sha256, {tx.dialect.now})
         ON CONFLICT (id) DO UPDATE SET name = excluded.name, size = excluded.size, sha256 = excluded.sha256
-        """,  # noqa: S608 - the dialect's own words
+        """,
         id=file.id,
         name=file.name,
         size=file.size,

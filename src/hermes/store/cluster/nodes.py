@@ -96,7 +96,7 @@ def join(tx: Tx, node: NewNode, *, lease_seconds: float = LEASE_SECONDS) -> bool
         VALUES (:id, :name, :host, :pid, :version, :schema_version, 'living', :now, :now, :until, :facts)
         ON CONFLICT (id) DO UPDATE SET beat_at = :now, lease_until = :until
         WHERE nodes.state = 'living' OR nodes.state = 'draining'
-        """,  # noqa: S608 - our own column names
+        """,
         id=node.id,
         name=node.name,
         host=node.host,
@@ -121,7 +121,7 @@ def beat(tx: Tx, node_id: str, *, lease_seconds: float = LEASE_SECONDS) -> float
         f"""
         UPDATE nodes SET beat_at = {now}, lease_until = {now} + :lease
         WHERE id = :id AND (state = 'living' OR state = 'draining') RETURNING beat_at
-        """,  # noqa: S608 - the dialect's own words
+        """,
         id=node_id,
         lease=lease_seconds,
     )
@@ -149,14 +149,14 @@ def leave(tx: Tx, node_id: str) -> None:
 
 def look(tx: Tx) -> ClusterView:
     """See the cluster as it is now."""
-    nodes = tx.all(f"SELECT {_COLUMNS} FROM nodes WHERE state <> 'gone' ORDER BY started_at, id", NodeRow)  # noqa: S608
+    nodes = tx.all(f"SELECT {_COLUMNS} FROM nodes WHERE state <> 'gone' ORDER BY started_at, id", NodeRow)
     needs = tx.value("SELECT value FROM meta WHERE key = 'min_reader'")
     return ClusterView(db_time(tx), tuple(nodes), duties.owners(tx), int(needs or 0))
 
 
 def listed(tx: Tx) -> list[NodeRow]:
     """All nodes, those that are gone too, the newest first."""
-    return tx.all(f"SELECT {_COLUMNS} FROM nodes ORDER BY started_at DESC, id", NodeRow)  # noqa: S608
+    return tx.all(f"SELECT {_COLUMNS} FROM nodes ORDER BY started_at DESC, id", NodeRow)
 
 
 def bury(tx: Tx, node_id: str) -> Buried | None:
@@ -172,7 +172,7 @@ def bury(tx: Tx, node_id: str) -> Buried | None:
         f"""
         SELECT {_COLUMNS} FROM nodes
         WHERE id = :id AND state <> 'gone' AND (state = 'left' OR lease_until <= {tx.dialect.now}) {wait}
-        """,  # noqa: S608 - the dialect's own words
+        """,
         NodeRow,
         id=node_id,
     )
@@ -208,7 +208,7 @@ def application_name(node_id: str) -> str:
 def forget(tx: Tx, *, kept_seconds: float = KEPT_SECONDS) -> int:
     """Drop the rows of nodes that have been gone for long."""
     return tx.run(
-        f"DELETE FROM nodes WHERE state = 'gone' AND beat_at < {tx.dialect.now} - :kept",  # noqa: S608
+        f"DELETE FROM nodes WHERE state = 'gone' AND beat_at < {tx.dialect.now} - :kept",
         kept=kept_seconds,
     )
 

@@ -99,7 +99,7 @@ def _facts(text: str) -> dict[str, Any]:
 
 
 def _held(tx: Tx, table: str) -> dict[str, int]:
-    return _counted(tx, f"SELECT owner, COUNT(*) FROM {table} WHERE owner IS NOT NULL GROUP BY owner")  # noqa: S608
+    return _counted(tx, f"SELECT owner, COUNT(*) FROM {table} WHERE owner IS NOT NULL GROUP BY owner")
 
 
 def _counted(tx: Tx, sql: str) -> dict[str, int]:

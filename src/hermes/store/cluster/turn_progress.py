@@ -35,7 +35,7 @@ def save(tx: Tx, progress: StoredProgress) -> None:
         f"""
         INSERT INTO turn_progress (turn_id, seq, events, updated_at) VALUES (:turn_id, :seq, :events, {tx.dialect.now})
         ON CONFLICT (turn_id) DO UPDATE SET seq = excluded.seq, events = excluded.events, updated_at = {tx.dialect.now}
-        """,  # noqa: S608 - the dialect's own words
+        """,
         turn_id=progress.turn_id,
         seq=progress.seq,
         events=progress.events,
@@ -48,7 +48,7 @@ def of_turns(tx: Tx, turn_ids: Sequence[str]) -> dict[str, StoredProgress]:
         return {}
     marks = ", ".join(f":t{number}" for number in range(len(turn_ids)))
     found = tx.all(
-        f"SELECT turn_id, seq, events FROM turn_progress WHERE turn_id IN ({marks})",  # noqa: S608 - marks only
+        f"SELECT turn_id, seq, events FROM turn_progress WHERE turn_id IN ({marks})",
         StoredProgress,
         **{f"t{number}": turn_id for number, turn_id in enumerate(turn_ids)},
     )
@@ -60,7 +60,7 @@ def owners_of(tx: Tx, lanes: Sequence[str]) -> list[LaneOwner]:
         return []
     marks = ", ".join(f":l{number}" for number in range(len(lanes)))
     return tx.all(
-        f"SELECT key, owner, turn_id FROM lanes WHERE key IN ({marks})",  # noqa: S608 - marks only
+        f"SELECT key, owner, turn_id FROM lanes WHERE key IN ({marks})",
         LaneOwner,
         **{f"l{number}": lane for number, lane in enumerate(lanes)},
     )
@@ -75,7 +75,7 @@ def ended_turns(tx: Tx, event_ids: Sequence[str]) -> list[tuple[str, str]]:
         f"""
         SELECT lane, turn_id FROM inbox
         WHERE id IN ({marks}) AND turn_id <> '' AND state <> 'queued' AND state <> 'acting' AND state <> 'taken'
-        """,  # noqa: S608 - marks only
+        """,
         lambda *row: row,
         **{f"e{number}": event_id for number, event_id in enumerate(event_ids)},
     )
@@ -83,6 +83,6 @@ def ended_turns(tx: Tx, event_ids: Sequence[str]) -> list[tuple[str, str]]:
 
 def forget_old(tx: Tx) -> int:
     return tx.run(
-        f"DELETE FROM turn_progress WHERE updated_at < {tx.dialect.now} - :kept",  # noqa: S608 - as above
+        f"DELETE FROM turn_progress WHERE updated_at < {tx.dialect.now} - :kept",
         kept=KEPT_SECONDS,
     )

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own migrations; values are bound
 """Copy a whole store into another database, resumable, with counts and checksums.
 
 The rows of a chunk and the place that the copy has reached are stored in one transaction of the destination. So a copy

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own migrations; values are bound
 """Read every row of a store from one snapshot, read-only, on either database."""
 
 from __future__ import annotations

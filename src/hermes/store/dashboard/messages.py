@@ -31,7 +31,7 @@ def inbound(tx: Tx, wanted: MessageFilter, *, before: tuple[float, str], limit: 
             AND (:state = '' OR state = :state) AND (:platform = '' OR platform = :platform)
             AND (:words = '' OR {tx.dialect.find}(lower(body), :words) > 0)
         ORDER BY received_at DESC, id DESC LIMIT :limit
-        """,  # noqa: S608 - our own columns
+        """,
         lambda platform, *row: (str(platform), InboxRow(*row)),
         at=before[0],
         id=before[1],
@@ -56,7 +56,7 @@ def outbound(tx: Tx, wanted: MessageFilter, *, before: tuple[float, str], limit:
                 :platform || ':', :platform || '@'))
             AND (:words = '' OR {tx.dialect.find}(lower(body), :words) > 0)
         ORDER BY created_at DESC, id DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         OutboxRow,
         at=before[0],
         id=before[1],

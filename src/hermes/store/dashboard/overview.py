@@ -38,7 +38,7 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         f"""
         SELECT COUNT(*), MIN(received_at) FROM inbox
         WHERE (state = 'queued' OR state = 'acting' OR state = 'taken') {own}
-        """,  # noqa: S608 - our own condition
+        """,
         lambda *row: row,
         ending=lane_ending,
     )[0]
@@ -47,7 +47,7 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         SELECT settled_at - received_at FROM inbox
         WHERE received_at >= :since AND state = 'answered' AND turn_id <> '' AND settled_at IS NOT NULL {own}
         ORDER BY received_at DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         float,
         since=since,
         ending=lane_ending,
@@ -66,7 +66,7 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
     # Without a condition on the lane the index alone answers: the rows hold whole messages.
     given = {} if of_all else {"ending": lane_ending}
     arrived = tx.value(
-        f"SELECT COUNT(*) FROM inbox WHERE received_at >= :since {'' if of_all else own}",  # noqa: S608
+        f"SELECT COUNT(*) FROM inbox WHERE received_at >= :since {'' if of_all else own}",
         since=since,
         **given,
     )

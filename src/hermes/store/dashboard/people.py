@@ -27,7 +27,7 @@ def page(tx: Tx, words: str, *, before: tuple[float, str], limit: int) -> list[M
                 SELECT 1 FROM person_accounts
                 WHERE person_accounts.person_id = people.id AND {find}(lower(user_id), :words) > 0))
         ORDER BY created_at DESC, id DESC LIMIT :limit
-        """,  # noqa: S608 - the dialect's own function
+        """,
         lambda name, *row: MetPerson(Person(str(name), *row[:3]), float(row[3])),
         at=before[0],
         id=before[1],

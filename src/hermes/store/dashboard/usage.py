@@ -37,7 +37,7 @@ def by_bucket(tx: Tx, *, since: float, person_id: str = "") -> list[UsageSum]:
         f"""
         SELECT {bucket}, {_SUMS} FROM turns
         WHERE created_at >= :since AND (:person = '' OR person_id = :person) GROUP BY {bucket}
-        """,  # noqa: S608
+        """,
         _sum,
         since=since,
         person=person_id,
@@ -50,7 +50,7 @@ def messages_by_bucket(tx: Tx, *, since: float, lane_ending: str = "") -> list[t
     own = "AND substr(lane, length(lane) - length(:ending) + 1) = :ending" if lane_ending else ""
     given = {"ending": lane_ending} if lane_ending else {}
     return tx.all(
-        f"SELECT {bucket}, COUNT(*) FROM inbox WHERE received_at >= :since {own} GROUP BY {bucket}",  # noqa: S608
+        f"SELECT {bucket}, COUNT(*) FROM inbox WHERE received_at >= :since {own} GROUP BY {bucket}",
         lambda number, count: (int(number), int(count)),
         since=since,
         **given,
@@ -62,7 +62,7 @@ def by_model(tx: Tx, *, since: float, person_id: str = "") -> list[UsageSum]:
         f"""
         SELECT model, {_SUMS} FROM turns WHERE created_at >= :since AND (:person = '' OR person_id = :person)
         GROUP BY model ORDER BY SUM(prompt_tokens + completion_tokens) DESC, COUNT(*) DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         _sum,
         since=since,
         person=person_id,
@@ -78,7 +78,7 @@ def by_person(tx: Tx, *, since: float) -> list[UsageSum]:
         FROM turns LEFT JOIN people ON people.id = turns.person_id
         WHERE turns.created_at >= :since GROUP BY turns.person_id
         ORDER BY SUM(prompt_tokens + completion_tokens) DESC, COUNT(*) DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         _sum,
         since=since,
         limit=MAX_NAMES,

@@ -67,7 +67,7 @@ _SLOT_COLUMNS = (
     "job_slots.event_id, job_slots.outcome, job_slots.error, job_slots.delivery, job_slots.script_state, "
     "job_slots.script_output, job_slots.decided_at, job_slots.ended_at, COALESCE(inbox.turn_id, '')"
 )
-_SLOTS = f"SELECT {_SLOT_COLUMNS} FROM job_slots LEFT JOIN inbox ON inbox.id = job_slots.event_id"  # noqa: S608
+_SLOTS = f"SELECT {_SLOT_COLUMNS} FROM job_slots LEFT JOIN inbox ON inbox.id = job_slots.event_id"
 
 
 def is_busy(tx: Tx, job_id: str) -> bool:

@@ -75,23 +75,23 @@ def _job(*row: object) -> JobRow:
 
 def insert(tx: Tx, job: JobRow) -> bool:
     """Store a job. False: one with this id is there already."""
-    return tx.run(f"INSERT INTO jobs ({COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING", **asdict(job)) == 1  # noqa: S608
+    return tx.run(f"INSERT INTO jobs ({COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING", **asdict(job)) == 1
 
 
 def update(tx: Tx, job: JobRow) -> bool:
     given = {name: value for name, value in asdict(job).items() if name != "created_at"}
-    return tx.run(f"UPDATE jobs SET {_CHANGES} WHERE id = :id", **given) == 1  # noqa: S608
+    return tx.run(f"UPDATE jobs SET {_CHANGES} WHERE id = :id", **given) == 1
 
 
 def get(tx: Tx, job_id: str) -> JobRow | None:
-    return tx.one(f"SELECT {COLUMNS} FROM jobs WHERE id = :id", _job, id=job_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM jobs WHERE id = :id", _job, id=job_id)
 
 
 def listed(tx: Tx, *, person_id: str = "", limit: int = 1000) -> list[JobRow]:
     """List jobs, the next due first; those of one person, or all."""
     whose, given = ("WHERE person_id = :person_id", {"person_id": person_id}) if person_id else ("", {})
     return tx.all(
-        f"SELECT {COLUMNS} FROM jobs {whose} ORDER BY next_at IS NULL, next_at, created_at, id LIMIT :limit",  # noqa: S608
+        f"SELECT {COLUMNS} FROM jobs {whose} ORDER BY next_at IS NULL, next_at, created_at, id LIMIT :limit",
         _job,
         limit=limit,
         **given,
@@ -102,7 +102,7 @@ def named(tx: Tx, name: str, *, person_id: str = "") -> list[JobRow]:
     """Find jobs by id, by name, or by the end of an id."""
     whose, given = ("AND person_id = :person_id", {"person_id": person_id}) if person_id else ("", {})
     for where in ("id = :name", "lower(name) = lower(:name)", "length(:name) >= 4 AND id LIKE '%' || :name"):
-        found = tx.all(f"SELECT {COLUMNS} FROM jobs WHERE {where} {whose} LIMIT 3", _job, name=name, **given)  # noqa: S608
+        found = tx.all(f"SELECT {COLUMNS} FROM jobs WHERE {where} {whose} LIMIT 3", _job, name=name, **given)
         if found:
             return found
     return []
@@ -143,7 +143,7 @@ def take_due(tx: Tx, *, now: float, limit: int) -> list[JobRow]:
         f"""
         SELECT {COLUMNS} FROM jobs WHERE next_at IS NOT NULL AND next_at <= :now
         ORDER BY next_at LIMIT :limit {tx.dialect.skip_locked}
-        """,  # noqa: S608
+        """,
         _job,
         now=now,
         limit=limit,
@@ -213,7 +213,7 @@ def shift_relative(tx: Tx, *, by: float) -> int:
 
 def by_calendar(tx: Tx) -> list[JobRow]:
     """List waiting jobs that go by the calendar and come again."""
-    return tx.all(f"SELECT {COLUMNS} FROM jobs WHERE next_slot IS NOT NULL AND kind = 'cron'", _job)  # noqa: S608
+    return tx.all(f"SELECT {COLUMNS} FROM jobs WHERE next_slot IS NOT NULL AND kind = 'cron'", _job)
 
 
 def move_on(

@@ -36,13 +36,13 @@ def add(tx: Tx, row: WebhookRow) -> None:
         ON CONFLICT (name) DO UPDATE SET secret = excluded.secret, signature = excluded.signature,
             events = excluded.events, prompt = excluded.prompt, skills = excluded.skills, deliver = excluded.deliver,
             deliver_only = excluded.deliver_only, role = excluded.role
-        """,  # noqa: S608
+        """,
         **asdict(row),
     )
 
 
 def listed(tx: Tx) -> list[WebhookRow]:
-    return tx.all(f"SELECT {COLUMNS} FROM webhooks ORDER BY name", WebhookRow)  # noqa: S608
+    return tx.all(f"SELECT {COLUMNS} FROM webhooks ORDER BY name", WebhookRow)
 
 
 def has_any(tx: Tx) -> bool:

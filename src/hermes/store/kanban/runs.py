@@ -38,7 +38,7 @@ def ready(tx: Tx, *, now: float, limit: int) -> list[Task]:
                 SELECT 1 FROM task_needs JOIN tasks AS needed ON needed.id = task_needs.needs_id
                 WHERE task_needs.task_id = tasks.id AND needed.state NOT IN ('done', 'archived'))
         ORDER BY priority DESC, rank, id LIMIT :limit
-        """,  # noqa: S608
+        """,
         tasks._task,
         agent=AGENT,
         now=now,
@@ -125,7 +125,7 @@ def free_dependents(tx: Tx, needs_id: int, *, now: float) -> None:
 
 
 def open_runs(tx: Tx, *, limit: int = 500) -> list[TaskRun]:
-    sql = f"SELECT {RUN_COLUMNS} FROM task_runs WHERE ended_at IS NULL ORDER BY started_at LIMIT :limit"  # noqa: S608
+    sql = f"SELECT {RUN_COLUMNS} FROM task_runs WHERE ended_at IS NULL ORDER BY started_at LIMIT :limit"
     return tx.all(sql, TaskRun, limit=limit)
 
 
@@ -134,5 +134,5 @@ def count_open(tx: Tx) -> int:
 
 
 def of_task(tx: Tx, task_id: int) -> list[TaskRun]:
-    sql = f"SELECT {RUN_COLUMNS} FROM task_runs WHERE task_id = :task ORDER BY attempt, started_at"  # noqa: S608
+    sql = f"SELECT {RUN_COLUMNS} FROM task_runs WHERE task_id = :task ORDER BY attempt, started_at"
     return tx.all(sql, TaskRun, task=task_id)

@@ -165,7 +165,7 @@ def change(tx: Tx, task: Task, changes: dict[str, object], *, actor: str, now: f
     if unknown:
         raise ValueError(f"not a field of a task that may be changed: {', '.join(sorted(unknown))}")
     assignments = ", ".join(f"{name} = :{name}" for name in changes)
-    tx.run(f"UPDATE tasks SET {assignments}, updated_at = :now WHERE id = :id", id=task.id, now=now, **changes)  # noqa: S608 - names of CHANGEABLE
+    tx.run(f"UPDATE tasks SET {assignments}, updated_at = :now WHERE id = :id", id=task.id, now=now, **changes)
     note(tx, task.id, str(changes.get("board", task.board)), "changed", actor, ", ".join(sorted(changes)), now=now)
 
 
@@ -296,7 +296,7 @@ def open_needs(tx: Tx, task_id: int) -> list[int]:
 def dependents(tx: Tx, needs_id: int) -> list[Task]:
     """The tasks that wait for ``needs_id``."""
     return tx.all(
-        f"SELECT {COLUMNS} FROM tasks WHERE id IN (SELECT task_id FROM task_needs WHERE needs_id = :needs)",  # noqa: S608
+        f"SELECT {COLUMNS} FROM tasks WHERE id IN (SELECT task_id FROM task_needs WHERE needs_id = :needs)",
         _task,
         needs=needs_id,
     )
@@ -305,7 +305,7 @@ def dependents(tx: Tx, needs_id: int) -> list[Task]:
 def needed_by(tx: Tx, task_id: int) -> list[Task]:
     """The tasks that ``task_id`` builds on, done or not."""
     return tx.all(
-        f"SELECT {COLUMNS} FROM tasks WHERE id IN (SELECT needs_id FROM task_needs WHERE task_id = :task) ORDER BY id",  # noqa: S608
+        f"SELECT {COLUMNS} FROM tasks WHERE id IN (SELECT needs_id FROM task_needs WHERE task_id = :task) ORDER BY id",
         _task,
         task=task_id,
     )
@@ -315,7 +315,7 @@ def needed_by(tx: Tx, task_id: int) -> list[Task]:
 
 
 def get(tx: Tx, task_id: int) -> Task | None:
-    return tx.one(f"SELECT {COLUMNS} FROM tasks WHERE id = :id", _task, id=task_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM tasks WHERE id = :id", _task, id=task_id)
 
 
 def of_board(
@@ -337,7 +337,7 @@ def of_board(
         WHERE board = :board AND state IN ({", ".join(f":{name}" for name in names)})
             AND (:assignee = '' OR assignee = :assignee) AND (:made_by = '' OR made_by = :made_by)
         ORDER BY state, priority DESC, rank, id LIMIT :limit OFFSET :offset
-        """,  # noqa: S608 - names of parameters
+        """,
         _task,
         board=board,
         assignee=assignee,
@@ -365,14 +365,14 @@ def links(tx: Tx, task_id: int) -> list[tuple[str, str]]:
 
 
 def history(tx: Tx, task_id: int, *, limit: int = 200) -> list[TaskEvent]:
-    sql = f"SELECT {EVENT_COLUMNS} FROM task_events WHERE task_id = :task ORDER BY id DESC LIMIT :limit"  # noqa: S608
+    sql = f"SELECT {EVENT_COLUMNS} FROM task_events WHERE task_id = :task ORDER BY id DESC LIMIT :limit"
     return tx.all(sql, TaskEvent, task=task_id, limit=limit)[::-1]
 
 
 def events_after(tx: Tx, number: int, *, board: str = "", limit: int = 500) -> list[TaskEvent]:
     """What happened after event ``number``, oldest first: for whoever follows the board."""
     return tx.all(
-        f"SELECT {EVENT_COLUMNS} FROM task_events WHERE id > :after AND (:board = '' OR board = :board)"  # noqa: S608
+        f"SELECT {EVENT_COLUMNS} FROM task_events WHERE id > :after AND (:board = '' OR board = :board)"
         " ORDER BY id LIMIT :limit",
         TaskEvent,
         after=number,

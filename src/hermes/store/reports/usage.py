@@ -17,7 +17,7 @@ SUMS = "COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(completion_token
 
 
 def of_session(tx: Tx, session_id: str) -> Spent:
-    found = tx.one(f"SELECT {SUMS} FROM turns WHERE session_id = :id", _spent, id=session_id)  # noqa: S608
+    found = tx.one(f"SELECT {SUMS} FROM turns WHERE session_id = :id", _spent, id=session_id)
     return found or Spent()
 
 
@@ -26,7 +26,7 @@ def of_person(tx: Tx, person_id: str, *, since: float) -> Spent:
         return Spent()
     found = tx.one(
         # By the time: what everybody did today is less than what one person ever did.
-        f"SELECT {SUMS} FROM turns WHERE created_at >= :since AND person_id = :id",  # noqa: S608
+        f"SELECT {SUMS} FROM turns WHERE created_at >= :since AND person_id = :id",
         _spent,
         id=person_id,
         since=since,
@@ -42,7 +42,7 @@ def by_person(tx: Tx, *, since: float, limit: int = 20) -> list[tuple[str, Spent
         FROM turns LEFT JOIN people ON people.id = turns.person_id
         WHERE turns.created_at >= :since GROUP BY turns.person_id
         ORDER BY SUM(prompt_tokens + completion_tokens) DESC, COUNT(*) DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         lambda name, *sums: (str(name or ""), _spent(*sums)),
         since=since,
         limit=limit,

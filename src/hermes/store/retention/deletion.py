@@ -88,14 +88,14 @@ def delete(tx: Tx, session_id: str, *, now: float) -> bool:
 def unfinished(tx: Tx, *, limit: int = 100) -> list[DeletedSession]:
     """Sessions whose words may still stand somewhere, the oldest deletion first."""
     return tx.all(
-        f"SELECT {COLUMNS} FROM deleted_sessions ORDER BY deleted_at, id LIMIT :limit",  # noqa: S608
+        f"SELECT {COLUMNS} FROM deleted_sessions ORDER BY deleted_at, id LIMIT :limit",
         DeletedSession,
         limit=limit,
     )
 
 
 def get(tx: Tx, session_id: str) -> DeletedSession | None:
-    return tx.one(f"SELECT {COLUMNS} FROM deleted_sessions WHERE id = :id", DeletedSession, id=session_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM deleted_sessions WHERE id = :id", DeletedSession, id=session_id)
 
 
 def blank_turns(tx: Tx, session_id: str, *, bite: int = BITE_TURNS) -> tuple[Traces, bool]:
@@ -136,7 +136,7 @@ def _blank_turn(tx: Tx, turn_id: str, traces: Traces, *, now: float) -> None:
     tx.run("UPDATE turns SET reason = '' WHERE id = :turn", turn=turn_id)
     tx.run("DELETE FROM turn_progress WHERE turn_id = :turn", turn=turn_id)
     blank = "question = '', subject = '', where_run = '', reason = '', proof = ''"
-    tx.run(f"UPDATE approvals SET {blank} WHERE turn_id = :turn", turn=turn_id)  # noqa: S608
+    tx.run(f"UPDATE approvals SET {blank} WHERE turn_id = :turn", turn=turn_id)
     _blank_deliveries(tx, "turn_id = :name AND turn_id <> ''", turn_id, traces)
 
 
@@ -154,7 +154,7 @@ def _blank_events(tx: Tx, events: Sequence[tuple[str, str, str]], traces: Traces
 
 def _blank_deliveries(tx: Tx, where: str, name: str, traces: Traces) -> None:
     """Blank what was sent or refused. What still waits is sent first: the session is looked at again."""
-    rows = f"SELECT id, joined_to, body FROM outbox WHERE {where} AND NOT {_OPEN_DELIVERY}"  # noqa: S608
+    rows = f"SELECT id, joined_to, body FROM outbox WHERE {where} AND NOT {_OPEN_DELIVERY}"
     found: list[tuple[str, str, str]] = tx.all(rows, lambda *row: row, name=name)
     for delivery, joined_to, body in found:
         if (blank := without_words(body)) == body:
@@ -206,7 +206,7 @@ def blank_commands(tx: Tx, session_id: str, ids: Sequence[str]) -> Traces:
     traces = Traces()
     gone = get(tx, session_id)
     for event_id in ids if gone is not None else ():
-        found = f"SELECT id, platform, body FROM inbox WHERE id = :id AND {_IS_SETTLED}"  # noqa: S608
+        found = f"SELECT id, platform, body FROM inbox WHERE id = :id AND {_IS_SETTLED}"
         events: list[tuple[str, str, str]] = tx.all(found, lambda *row: row, id=event_id)
         _blank_events(tx, events, traces, now=gone.deleted_at if gone else 0.0)
         _blank_deliveries(tx, "group_id = :name", f"ob_{event_id}", traces)
@@ -224,8 +224,8 @@ def blank_rest(tx: Tx, session_id: str) -> Traces:
     changes = tx.all("SELECT id FROM checkpoints WHERE session_id = :id", str, id=session_id)
     traces.blobs = checkpoints.forget(tx, changes)
     ended = "session_id = :id AND ended_at IS NOT NULL"
-    traces.outputs = tx.all(f"SELECT log FROM processes WHERE {ended}", str, id=session_id)  # noqa: S608
-    tx.run(f"UPDATE processes SET command = '' WHERE {ended}", id=session_id)  # noqa: S608
+    traces.outputs = tx.all(f"SELECT log FROM processes WHERE {ended}", str, id=session_id)
+    tx.run(f"UPDATE processes SET command = '' WHERE {ended}", id=session_id)
     if chat := chat_of(gone.key):
         named = json.dumps(chat, ensure_ascii=False).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         named = f'%"X-Hermes-Session-Id":{named}%'
@@ -239,10 +239,10 @@ def finish(tx: Tx, session_id: str) -> bool:
         f"""
         SELECT 1 FROM turns JOIN outbox ON outbox.turn_id = turns.id AND outbox.turn_id <> ''
         WHERE turns.session_id = :id AND {_OPEN_DELIVERY.replace("state", "outbox.state")} LIMIT 1
-        """,  # noqa: S608
+        """,
         id=session_id,
     )
-    turns = tx.value(f"SELECT 1 FROM turns WHERE session_id = :id AND {_OPEN_TURN} LIMIT 1", id=session_id)  # noqa: S608
+    turns = tx.value(f"SELECT 1 FROM turns WHERE session_id = :id AND {_OPEN_TURN} LIMIT 1", id=session_id)
     running = tx.value("SELECT 1 FROM processes WHERE session_id = :id AND ended_at IS NULL LIMIT 1", id=session_id)
     if deliveries or turns or running:
         # From the beginning at the next look: what is under way has its words until it ends.

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names are constants of ours; values are bound
 """Prune settled rows that are too old, a bite at a time.
 
 Nothing goes that is unfinished or waits: an open turn, a delivery that may still be sent, a pending approval. The names

@@ -40,7 +40,7 @@ def active(tx: Tx, session_id: str) -> Revision | None:
         f"""
         SELECT {COLUMNS} FROM revisions
         WHERE session_id = :id AND undone_at IS NULL ORDER BY revision DESC LIMIT 1
-        """,  # noqa: S608
+        """,
         Revision,
         id=session_id,
     )
@@ -49,7 +49,7 @@ def active(tx: Tx, session_id: str) -> Revision | None:
 def newest(tx: Tx, session_id: str) -> Revision | None:
     """The newest one, undone or not."""
     return tx.one(
-        f"SELECT {COLUMNS} FROM revisions WHERE session_id = :id ORDER BY revision DESC LIMIT 1",  # noqa: S608
+        f"SELECT {COLUMNS} FROM revisions WHERE session_id = :id ORDER BY revision DESC LIMIT 1",
         Revision,
         id=session_id,
     )
@@ -61,7 +61,7 @@ def put(tx: Tx, session_id: str, revision: Revision) -> None:
         INSERT INTO revisions (session_id, {COLUMNS})
         VALUES (:id, :revision, :up_to, :line, :summary, :model, :created_at, :undone_at)
         ON CONFLICT (session_id, revision) DO UPDATE SET undone_at = excluded.undone_at
-        """,  # noqa: S608
+        """,
         id=session_id,
         **asdict(revision),
     )

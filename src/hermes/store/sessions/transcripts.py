@@ -48,7 +48,7 @@ COLUMNS = "id, key, title, seq, created_at, updated_at, ended_at, end_reason, he
 
 
 def get(tx: Tx, session_id: str) -> Session | None:
-    return tx.one(f"SELECT {COLUMNS} FROM sessions WHERE id = :id", Session, id=session_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM sessions WHERE id = :id", Session, id=session_id)
 
 
 def start(
@@ -236,7 +236,7 @@ _JOINED = {
     dialect.name: f"""
     SELECT {dialect.join}(CAST(seq AS TEXT), ','), MAX(kind), {dialect.join}(body, ','), {_REVISION}
     FROM (SELECT seq, kind, body {_LINES}) AS newest
-    """  # noqa: S608
+    """
     for dialect in (SQLITE, POSTGRES)
 }
 """The same lines in one row: their numbers, their kind ('undo' if there is one, as it sorts last), and their bodies."""
@@ -350,7 +350,7 @@ def page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int
                     AND EXISTS (SELECT 1 FROM turns WHERE session_id = sessions.id AND person_id = :person)
                     AND NOT EXISTS (SELECT 1 FROM turns WHERE session_id = sessions.id AND person_id <> :person)))
         ORDER BY updated_at DESC, id DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         Session,
         own=wanted.own[0],
         person=wanted.person_id,
@@ -373,7 +373,7 @@ def with_title(tx: Tx, words: Sequence[str], ending: str, *, limit: int) -> list
         SELECT {COLUMNS} FROM sessions
         WHERE title <> '' AND {held} AND (:ending = '' OR substr(key, length(key) - length(:ending) + 1) = :ending)
         ORDER BY updated_at DESC, id DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         Session,
         ending=ending,
         limit=limit,
@@ -424,7 +424,7 @@ def fork(tx: Tx, source_id: str, session_id: str, key: str, *, title: str, up_to
 def newest(tx: Tx, *, key: str = "", limit: int = 50) -> list[Session]:
     where = "WHERE key = :key" if key else ""
     return tx.all(
-        f"SELECT {COLUMNS} FROM sessions {where} ORDER BY updated_at DESC LIMIT :limit",  # noqa: S608
+        f"SELECT {COLUMNS} FROM sessions {where} ORDER BY updated_at DESC LIMIT :limit",
         Session,
         **({"key": key} if key else {}),
         limit=limit,
@@ -434,7 +434,7 @@ def newest(tx: Tx, *, key: str = "", limit: int = 50) -> list[Session]:
 def count(tx: Tx, *, key: str = "") -> int:
     """How many sessions there are, of one key or in all."""
     where = "WHERE key = :key" if key else ""
-    return int(tx.value(f"SELECT COUNT(*) FROM sessions {where}", **({"key": key} if key else {})))  # noqa: S608
+    return int(tx.value(f"SELECT COUNT(*) FROM sessions {where}", **({"key": key} if key else {})))
 
 
 def rename(tx: Tx, session_id: str, title: str) -> bool:
@@ -470,7 +470,7 @@ def of_person(tx: Tx, person_id: str, *, limit: int) -> list[Session]:
         WHERE turns.person_id = :person AND NOT EXISTS (
             SELECT 1 FROM turns AS other WHERE other.session_id = sessions.id AND other.person_id <> :person)
         ORDER BY sessions.updated_at DESC LIMIT :limit
-        """,  # noqa: S608
+        """,
         Session,
         person=person_id,
         limit=limit,
@@ -518,7 +518,7 @@ def find(tx: Tx, name: str) -> list[Session]:
         f"""
         SELECT {COLUMNS} FROM sessions
         WHERE substr(id, 1, :length) = :name OR (title = :name AND title <> '') ORDER BY updated_at DESC LIMIT 10
-        """,  # noqa: S608
+        """,
         Session,
         name=name,
         length=len(name),

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own schema; values are bound
 """Mirror people, grants and cursors beside the store: ``mirror.jsonl``.
 
 The first line names the tables. Each line after it is ``{"table", "key", "row"}``: a row as it was after a change, or

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own schema; values are bound
 """Read a damaged database by its page checksums: exactly what was written.
 
 Pages that lead to others are put back from their copies, so every table can be followed to its last page. A page that

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own schema; values are bound
 """Recover what a damaged database still holds, and report what it lost.
 
 The damaged set is copied, never opened itself, and the copy is read by ``salvage``. Who is who and who may do what is

@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table names come from the schema itself
 """Check the shape of rows, so that stray bytes are never taken for one.
 
 A record that was found on a page of its own says neither which table it is of nor that it is whole. It is taken only if

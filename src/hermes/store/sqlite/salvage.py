@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own schema; values are bound
 """Read what a damaged database still holds into a new one.
 
 Where the map of its pages is at hand (``page_map``), every page that is as it was written is read, no other, and what

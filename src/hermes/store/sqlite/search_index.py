@@ -174,7 +174,7 @@ def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, afte
     snippet = "snippet(lines, 0, '»', '«', ' … ', 40)" if indexed else "substr(text, 1, 200)"
     order = "rank" if indexed else "at DESC"
     rows = db.execute(
-        f"SELECT session_id, seq, role, at, {snippet} FROM lines WHERE {' AND '.join(conditions)} "  # noqa: S608
+        f"SELECT session_id, seq, role, at, {snippet} FROM lines WHERE {' AND '.join(conditions)} "
         f"ORDER BY {order} LIMIT ? OFFSET ?",
         (*values, limit, after),
     )

@@ -29,7 +29,7 @@ MAX_SESSIONS = 10_000
 
 _IS_CHAT = " AND ".join(f"lanes.key NOT LIKE 'agent:%:{door}:%'" for door in sorted(DOORS))
 _LATEST = (
-    "SELECT lanes.key, sessions.id, title, created_at, updated_at"  # noqa: S608 - the doors are constants of ours
+    "SELECT lanes.key, sessions.id, title, created_at, updated_at"
     f" FROM lanes JOIN sessions ON sessions.id = lanes.session_id WHERE {_IS_CHAT}"
     " ORDER BY updated_at DESC LIMIT :most"
 )

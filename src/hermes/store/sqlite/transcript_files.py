@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - table and column names come from our own schema; values are bound
 """Write transcripts as JSONL: ``sessions/<id>.jsonl``, a line for each row.
 
 A line is ``{"session", "seq", "at", "role", "turn", "kind", "body"}``; lines with the role ``session`` tell the

@@ -55,7 +55,7 @@ _ENDING_LANE = """
 _SLEEP = f"""
     UPDATE lanes SET owner = NULL, next_at = NULL, turn_id = CASE WHEN turn_id = :id THEN '' ELSE turn_id END
     WHERE key = :lane AND token = :token AND seq = :seen AND NOT EXISTS ({inbox.HAS_QUEUED})
-"""  # noqa: S608
+"""
 """Lets the lane go, its turn over, unless something in it may be begun or arrived since ``:seen``."""
 
 

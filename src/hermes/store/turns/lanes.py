@@ -45,7 +45,7 @@ _IS_MINE = """
 """
 """Whether the node of this name may have a lane: one that depends on another node stays there while that lives."""
 _CLAIM_IN_CLUSTER = _CLAIM.replace("AND next_at <= :now", f"AND next_at <= :now AND {_IS_MINE}")
-_HELD = f"SELECT {_COLUMNS} FROM lanes WHERE key = :key AND token = :token AND owner IS NOT NULL"  # noqa: S608
+_HELD = f"SELECT {_COLUMNS} FROM lanes WHERE key = :key AND token = :token AND owner IS NOT NULL"
 
 
 def claim(tx: Tx, key: str, *, owner: str, now: float, node: str = "") -> tuple[Claim, HeldLane] | None:
@@ -70,7 +70,7 @@ def due(tx: Tx, *, now: float, node: str, limit: int = 200) -> list[str]:
     return tx.all(
         f"""
         SELECT key FROM lanes WHERE owner IS NULL AND next_at <= :now AND {_IS_MINE} ORDER BY next_at LIMIT :limit
-        """,  # noqa: S608
+        """,
         str,
         now=now,
         node=node,

@@ -52,12 +52,12 @@ COLUMNS = (
 
 
 def get(tx: Tx, call_id: str) -> StoredCall | None:
-    return tx.one(f"SELECT {COLUMNS} FROM tool_calls WHERE id = :id", StoredCall, id=call_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM tool_calls WHERE id = :id", StoredCall, id=call_id)
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[StoredCall]:
     return tx.all(
-        f"SELECT {COLUMNS} FROM tool_calls WHERE turn_id = :id ORDER BY step, position",  # noqa: S608
+        f"SELECT {COLUMNS} FROM tool_calls WHERE turn_id = :id ORDER BY step, position",
         StoredCall,
         id=turn_id,
     )
@@ -65,7 +65,7 @@ def of_turn(tx: Tx, turn_id: str) -> list[StoredCall]:
 
 def of_step(tx: Tx, turn_id: str, step: int) -> list[StoredCall]:
     return tx.all(
-        f"SELECT {COLUMNS} FROM tool_calls WHERE turn_id = :id AND step = :step ORDER BY position",  # noqa: S608
+        f"SELECT {COLUMNS} FROM tool_calls WHERE turn_id = :id AND step = :step ORDER BY position",
         StoredCall,
         id=turn_id,
         step=step,
@@ -198,7 +198,7 @@ def leftover_processes(tx: Tx, *, of_all: bool = True) -> list[Leftover]:
     """
     condition = "" if of_all else _IN_FREE_LANES
     return tx.all(
-        f"SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0 {condition}",  # noqa: S608
+        f"SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0 {condition}",
         Leftover,
     )
 

@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def get(tx: Tx, turn_id: str) -> Turn | None:
-    return tx.one(f"SELECT {COLUMNS} FROM turns WHERE id = :id", Turn, id=turn_id)  # noqa: S608
+    return tx.one(f"SELECT {COLUMNS} FROM turns WHERE id = :id", Turn, id=turn_id)
 
 
 def of_lane(tx: Tx, lane: str) -> Turn | None:
