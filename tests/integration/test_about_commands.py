@@ -60,7 +60,7 @@ async def test_help_is_short_and_commands_explain_and_both_keep_to_the_role(
         assert "/restart" not in told
         assert len(told) < 900
         every = await ask(telegram, "/commands")
-        assert "/resume [NUMBER|last|TITLE|ID] — Take up an earlier conversation here" in every
+        assert "/resume [NUMBER|last|TITLE|ID] — Continue an earlier conversation here" in every
         assert "/sethome" not in every
         assert await ask(telegram, "/help /new") == "/new — Start a fresh session in this chat\nAlso: /reset."
         assert (await ask(telegram, "/help restart")).startswith("Just write to me.")

@@ -12,7 +12,7 @@ from hermes.services.requests.subtasks import PLATFORM
 SHOWN = 60
 
 
-@command("background", summary="Work on something beside this chat", usage="/background TEXT")
+@command("background", summary="Work on something in the background", usage="/background TEXT")
 async def background(ctx: CommandContext) -> str:
     if not ctx.rest:
         return ctx.words.BACKGROUND_USAGE

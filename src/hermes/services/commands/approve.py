@@ -56,7 +56,7 @@ async def deny(ctx: CommandContext) -> str:
 
 @command(
     "approvals",
-    summary="What waits for an answer, and what you have allowed for longer",
+    summary="Requests that wait for an answer, and your grants",
     usage="/approvals [revoke ID]",
 )
 async def approvals(ctx: CommandContext) -> str:

@@ -23,7 +23,7 @@ OPTIONS = {
 
 @command(
     "cron",
-    summary="Do something later, or again and again",
+    summary="Do something later, or repeatedly",
     usage="/cron [add WHEN TEXT|show|edit|pause|resume|run|remove|history JOB|status]",
 )
 async def cron(ctx: CommandContext) -> str:

@@ -7,7 +7,7 @@ from hermes.services.commands.base import CommandContext, command
 from hermes.services.restart import RestartRequest
 
 
-@command("restart", summary="Start the gateway anew; what runs goes on afterwards", role=PersonRole.ADMIN)
+@command("restart", summary="Restart the gateway; running work continues afterwards", role=PersonRole.ADMIN)
 async def restart(ctx: CommandContext) -> str:
     restarts = ctx.parts.get(RestartRequest)
     if restarts.is_over(ctx.received_at):

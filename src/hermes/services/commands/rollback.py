@@ -19,7 +19,7 @@ USAGE = "/rollback [last | N] [force]"
 PATH_CHARACTERS = 120
 
 
-@command("rollback", summary="List what I changed in files, or take it back", usage=USAGE)
+@command("rollback", summary="List my changes in files, or undo them", usage=USAGE)
 async def rollback(ctx: CommandContext) -> str:
     which, _, more = ctx.rest.strip().lower().partition(" ")
     if not which:

@@ -21,7 +21,7 @@ FOR_ADMINS = frozenset({"enable", "disable", "install"})
 USAGE = "/skills [show NAME]"
 
 
-@command("skills", summary="What know-how I can load", usage=USAGE)
+@command("skills", summary="Which skills I can load", usage=USAGE)
 async def skills(ctx: CommandContext) -> str:
     library = ctx.parts.get(SkillLibrary)
     await asyncio.to_thread(library.refresh)

@@ -19,7 +19,7 @@ from hermes.store.turns.retry import RetryOrigin
 SHOWN = 80
 
 
-@command("retry", summary="Ask the last thing once more")
+@command("retry", summary="Ask the last question again")
 async def retry(ctx: CommandContext) -> str:
     session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:

@@ -29,7 +29,7 @@ async def list_sessions(ctx: CommandContext) -> str:
     return "\n".join([*lines, ctx.words.SESSIONS_HOW])
 
 
-@command("resume", summary="Take up an earlier conversation here", usage="/resume [NUMBER|last|TITLE|ID]")
+@command("resume", summary="Continue an earlier conversation here", usage="/resume [NUMBER|last|TITLE|ID]")
 async def resume(ctx: CommandContext) -> str:
     if not ctx.rest:
         return await list_sessions(ctx)
@@ -49,7 +49,7 @@ async def resume(ctx: CommandContext) -> str:
     return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=ctx.words.lines(wanted.seq))
 
 
-@command("branch", summary="Go on with a copy of this conversation", usage="/branch [TITLE]")
+@command("branch", summary="Continue with a copy of this conversation", usage="/branch [TITLE]")
 async def branch(ctx: CommandContext) -> str:
     # The event's own id names the copy: acted on twice, after a crash, it is made once.
     copy_id = f"s_{ctx.event_id.removeprefix('ev_')}"

@@ -11,7 +11,7 @@ MAX_EXCHANGES = 100
 USAGE = "/undo [N]"
 
 
-@command("undo", summary="Take back the last exchange, or N of them", usage=USAGE)
+@command("undo", summary="Undo the last exchange, or the last N", usage=USAGE)
 async def undo(ctx: CommandContext) -> str:
     given = ctx.rest.strip()
     if given and not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= MAX_EXCHANGES):

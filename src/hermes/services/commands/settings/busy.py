@@ -31,12 +31,12 @@ def meaning(words: Texts, mode: BusyMode) -> str:
     return meanings[mode]
 
 
-@command("queue", summary="Say something for after what I'm doing", usage="/queue TEXT")
+@command("queue", summary="Write something for after my current work", usage="/queue TEXT")
 async def queue(ctx: CommandContext) -> str:
     """With a text it is a message, which the intake has taken as such: only the bare word comes here."""
     return ctx.words.QUEUE_USAGE
 
 
-@command("steer", summary="Say something about what I'm doing now", usage="/steer TEXT")
+@command("steer", summary="Write something for my current work", usage="/steer TEXT")
 async def steer(ctx: CommandContext) -> str:
     return ctx.words.STEER_USAGE

@@ -10,7 +10,7 @@ from hermes.store import chat_settings
 LEVELS = ("low", "medium", "high", "off")
 
 
-@command("reasoning", summary="How hard I think", usage="/reasoning [low|medium|high|off|default]")
+@command("reasoning", summary="How much I think before I answer", usage="/reasoning [low|medium|high|off|default]")
 async def reasoning(ctx: CommandContext) -> str:
     words = ctx.words
     chosen = ctx.rest.strip().lower()
