@@ -7,6 +7,10 @@ export default defineConfig({
   experimental: {
     renderBuiltUrl: (name, { hostType }) => (hostType === "html" ? `/dashboard/${name}` : { relative: true }),
   },
+  worker: {
+    format: "es",
+    rollupOptions: { output: { entryFileNames: "assets/[name]-[hash].js", chunkFileNames: "assets/[name]-[hash].js" } },
+  },
   build: {
     outDir: "dist",
     target: "es2022",

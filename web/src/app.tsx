@@ -2,7 +2,7 @@ import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { loadSession, mayOpen, session, signIn, signOut } from "./api/client";
 import { connect, connection, disconnect, lostAt, reconnectNow } from "./api/live";
-import { useTick } from "./hooks";
+import { useDrawer, useTick } from "./hooks";
 import { chooseLanguage, formatDuration, language, t } from "./i18n";
 import { theme, type Theme } from "./preferences";
 import { followLinks, go, href, PAGES, route, type Page } from "./router";
@@ -142,6 +142,7 @@ function Back() {
 function Frame() {
   const page = route.value.page;
   const [isOpen, setOpen] = useState(false);
+  const hasSide = useDrawer(isOpen);
   const shown = READY.filter(mayOpen);
   useEffect(() => setOpen(false), [page]);
   useEffect(() => watchWaiting(), []);
@@ -168,9 +169,13 @@ function Frame() {
     <div class={`frame ${isOpen ? "menu-open" : ""}`} onClick={followLinks}>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{t("skip")}</a>
       <nav class="side" aria-label={t("pages")}>
-        <a class="brand" href={href("overview")}><Mark size={24} /> <span>Hermes</span></a>
-        <div class="links">{shown.map((one) => <NavLink key={one} page={one} />)}</div>
-        <Preferences />
+        {hasSide && (
+          <>
+            <a class="brand" href={href("overview")}><Mark size={24} /> <span>Hermes</span></a>
+            <div class="links">{shown.map((one) => <NavLink key={one} page={one} />)}</div>
+            <Preferences />
+          </>
+        )}
       </nav>
       <main id="main" tabIndex={-1}>
         <ConnectionLine />

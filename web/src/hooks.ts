@@ -118,6 +118,21 @@ export function useTitle(title: string): void {
   }, [title]);
 }
 
+const narrow = matchMedia("(max-width: 820px)"); // as in the styles
+
+/** Whether a drawer has to hold its contents: beside the page always, on a phone from the first time it is opened. */
+export function useDrawer(isOpen: boolean): boolean {
+  const [isNeeded, setNeeded] = useState(isOpen || !narrow.matches);
+  if (isOpen && !isNeeded) setNeeded(true);
+  useEffect(() => {
+    const look = () => { if (!narrow.matches) setNeeded(true); };
+    look();
+    narrow.addEventListener("change", look);
+    return () => narrow.removeEventListener("change", look);
+  }, []);
+  return isNeeded || isOpen;
+}
+
 export function useLater<T>(value: T, milliseconds: number): T {
   const [late, setLate] = useState(value);
   useEffect(() => {

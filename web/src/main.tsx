@@ -1,8 +1,9 @@
 import { render } from "preact";
 import { App } from "./app";
+import { askEarly } from "./chat/early";
 import { loadTexts } from "./i18n";
 import { route } from "./router";
-import { loadMarkdown } from "./ui/text";
+import { warmUp } from "./ui/formatting";
 import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/chat.css";
@@ -15,5 +16,9 @@ function begin(): void {
   render(<App />, place);
 }
 
-if (route.value.query.has("id")) void loadMarkdown().catch(() => undefined); // whoever shows it tries again
+const id = route.value.page === "chat" ? route.value.query.get("id") : null;
+if (id && !location.hash.startsWith("#sign-in=")) {
+  askEarly(id);
+  warmUp();
+}
 void loadTexts().then(begin, begin);

@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
+import { warmUp } from "../ui/formatting";
 import { IconButton, Button } from "../ui/parts";
 import { toast } from "../ui/toast";
-import { loadMarkdown } from "../ui/text";
 import { keepDraft, readDraft } from "./drafts";
 import { picturesOf, readPicture } from "./pictures";
 
@@ -39,7 +39,7 @@ export function Composer(
   const write = useCallback((value: string) => {
     setText(value);
     keepDraft(draftKey, value);
-    void loadMarkdown().catch(() => undefined); // the answer tries again
+    warmUp(); // the answer is near
   }, [draftKey]);
   useEffect(() => void addPictures(dropped), [dropped]);
   useEffect(() => {

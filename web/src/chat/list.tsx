@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
 import type { List, Session } from "../api/types";
-import { useLater, useLive } from "../hooks";
+import { useDrawer, useLater, useLive } from "../hooks";
 import { t } from "../i18n";
 import { href } from "../router";
 import { Age, Loading, More, Search } from "../ui/parts";
@@ -15,7 +15,12 @@ export function nameOf(session: Session): string {
   return oneLine(session.title || session.preview || session.label, 90) || t("untitled");
 }
 
-export function ConversationList({ current, onGo }: { current: string; onGo: () => void }) {
+export function ConversationList({ current, isOpen, onGo }: { current: string; isOpen: boolean; onGo: () => void }) {
+  const isNeeded = useDrawer(isOpen);
+  return <aside class="conversations" aria-label={t("conversations")}>{isNeeded && <Conversations current={current} onGo={onGo} />}</aside>;
+}
+
+function Conversations({ current, onGo }: { current: string; onGo: () => void }) {
   const [query, setQuery] = useState("");
   const [limit, setLimit] = useState(PAGE);
   const words = useLater(query.trim(), 200);
@@ -26,7 +31,7 @@ export function ConversationList({ current, onGo }: { current: string; onGo: () 
   );
   const isNew = (session: Session) => session.id !== current && isUnread(session.id, session.updated_at);
   return (
-    <aside class="conversations" aria-label={t("conversations")}>
+    <>
       <div class="conversations-head">
         <Search value={query} onInput={setQuery} label={t("searchConversations")} />
         <a class="button primary" href={href("chat", { new: "1" })} onClick={onGo}>{t("newChat")}</a>
@@ -55,6 +60,6 @@ export function ConversationList({ current, onGo }: { current: string; onGo: () 
           </div>
         )}
       </Loading>
-    </aside>
+    </>
   );
 }

@@ -1,6 +1,6 @@
-import { memo } from "preact/compat";
 import { t } from "../i18n";
 import { Icon } from "../ui/icons";
+import { memo } from "../ui/memo";
 import { IconButton, State, Time } from "../ui/parts";
 import { Markdown, oneLine, PlainText, visible } from "../ui/text";
 import { toast } from "../ui/toast";

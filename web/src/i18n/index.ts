@@ -40,17 +40,22 @@ export function state(name: string | null | undefined): string {
 
 const locale = computed(() => (language.value === "zh" ? "zh-CN" : navigator.language.startsWith("en") ? navigator.language : "en"));
 
+/** Made once for each language: making one takes a browser as long as writing a hundred dates with it. */
+const shortDay = computed(() => new Intl.DateTimeFormat(locale.value, { month: "short", day: "numeric" }));
+const longDay = computed(() => new Intl.DateTimeFormat(locale.value, { month: "short", day: "numeric", year: "numeric" }));
+const fullTime = computed(() => new Intl.DateTimeFormat(locale.value, { dateStyle: "medium", timeStyle: "medium", hour12: false }));
+
 export function formatTime(seconds: number): string {
   const date = new Date(seconds * 1000);
   const isToday = date.toDateString() === new Date().toDateString();
-  const clock = date.toLocaleTimeString(locale.value, { hour: "2-digit", minute: "2-digit", hour12: false });
+  const clock = [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
   if (isToday) return clock;
   const isThisYear = date.getFullYear() === new Date().getFullYear();
-  return `${date.toLocaleDateString(locale.value, { month: "short", day: "numeric", ...(isThisYear ? {} : { year: "numeric" }) })} ${clock}`;
+  return `${(isThisYear ? shortDay : longDay).value.format(date)} ${clock}`;
 }
 
 export function formatFullTime(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleString(locale.value, { dateStyle: "medium", timeStyle: "medium", hour12: false });
+  return fullTime.value.format(new Date(seconds * 1000));
 }
 
 export function formatDuration(seconds: number): string {

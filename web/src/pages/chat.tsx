@@ -4,6 +4,7 @@ import { onLive } from "../api/live";
 import type { Approval, List, Session, SessionLine } from "../api/types";
 import { Composer, type Draft, type How } from "../chat/composer";
 import { keepDraft, readDraft } from "../chat/drafts";
+import { pathOf, TAIL, tailOf, take } from "../chat/early";
 import { ConversationList, nameOf } from "../chat/list";
 import { mergeLines, toViews, type TextView } from "../chat/lines";
 import { picturesOf } from "../chat/pictures";
@@ -16,11 +17,12 @@ import { go, route } from "../router";
 import { ApprovalCard } from "../ui/approval";
 import { Icon } from "../ui/icons";
 import { Button, Dialog, Empty, Failure, IconButton } from "../ui/parts";
-import { Markdown, PlainText, visible } from "../ui/text";
+import { formatAhead, Markdown, PlainText, visible } from "../ui/text";
 import { toast } from "../ui/toast";
 
-const TAIL = 120;
 const MOST_LINES = 2000;
+/** As many lines as fit in a window: they appear formatted, where that does not take long. */
+const AT_ONCE = 12;
 
 interface Conversation {
   session: Session;
@@ -52,19 +54,21 @@ function useConversation(id: string) {
 
   const load = useCallback(async (): Promise<void> => {
     const number = ++newest.current;
-    const path = `/api/sessions/${encodeURIComponent(id)}`;
-    const session = await api.get<Session>(path);
+    const path = pathOf(id);
+    const session = await take<Session>(path);
     const seen = current.current?.session.id === session.id ? current.current.lines : [];
     const known = isAnew.current ? [] : seen;
-    const lastSeq = known.at(-1)?.seq ?? Math.max(0, (seen[0]?.seq ?? session.message_count - TAIL + 1) - 1);
+    const tail = tailOf(session);
+    const lastSeq = known.at(-1)?.seq ?? (seen[0] ? seen[0].seq - 1 : tail.after);
     // An undone message takes lines away: what is behind the end of the session is no longer there.
     let lines = known.filter((line) => line.seq <= session.message_count);
     let after: number | null = Math.min(lastSeq, session.message_count);
     while (after !== null) {
-      const page: List<SessionLine> = await api.get<List<SessionLine>>(`${path}/messages`, { after, limit: 200 });
+      const page: List<SessionLine> = await take<List<SessionLine>>(`${path}/messages`, { ...tail, after });
       lines = mergeLines(lines, page.data);
       after = page.next_after ?? null;
     }
+    await formatAhead(lines.slice(-AT_ONCE).map((line) => (line.role === "assistant" && typeof line.content === "string" ? line.content : "")));
     if (wanted.current !== id) return; // another conversation was opened meanwhile
     if (newest.current !== number) return underway.current; // the same was asked for again: that answer knows more
     isAnew.current = false;
@@ -311,7 +315,7 @@ export default function Chat() {
         setDropped(picturesOf(event.dataTransfer));
       }}
     >
-      <ConversationList current={session?.id ?? id} onGo={() => setListOpen(false)} />
+      <ConversationList current={session?.id ?? id} isOpen={isListOpen} onGo={() => setListOpen(false)} />
       <section class="talk" aria-label={t("page_chat")}>
         <header class="talk-head">
           <IconButton icon="sessions" class="only-phone" label={t("showList")} onClick={() => setListOpen(true)} />

@@ -58,7 +58,7 @@ export default function Sessions() {
                           <div class="row nowrap">
                             <IconButton icon="edit" label={t("rename")} onClick={() => setRenaming(one)} />
                             <IconButton icon="branch" label={t("branch")} disabled={isBusy} onClick={() => void run(async () => go("chat", { id: (await api.post<Session>(`${path(one)}/fork`)).id }))} />
-                            <a class="icon-button" href={address(`${path(one)}/export`, { format: "markdown" })} download title={t("export")} aria-label={t("export")}><Icon name="download" /></a>
+                            <a class="icon-button" href={address(`${path(one)}/export`, { format: "markdown" })} download="" title={t("export")} aria-label={t("export")}><Icon name="download" /></a>
                             <Confirm label={t("delete")} disabled={isBusy} onConfirm={() => void run(() => api.remove(path(one))).then((done) => { if (done) toast(t("sessionDeleted")); list.reload(); })} />
                           </div>
                         </td>

@@ -22,11 +22,10 @@ for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(
 hljs.registerAliases(["sh", "shell", "console", "zsh"], { languageName: "bash" });
 hljs.registerAliases(["cpp", "c++", "h"], { languageName: "c" });
 
-const LONGEST = 30_000; // longer code stays without colours: it would hold up the page
+const LONGEST = 30_000; // longer code stays without colours
 
-export function highlight(block: HTMLElement): void {
-  const language = /(?:^|\s)language-([\w+#-]+)/.exec(block.className)?.[1]?.toLowerCase();
-  const text = block.textContent ?? "";
-  if (!language || !hljs.getLanguage(language) || text.length > LONGEST) return;
-  block.innerHTML = hljs.highlight(text, { language, ignoreIllegals: true }).value; // it escapes what it is given
+/** Code as HTML with colours, or '' where the language is not known. */
+export function highlight(code: string, language: string): string {
+  if (!hljs.getLanguage(language) || code.length > LONGEST) return "";
+  return hljs.highlight(code, { language, ignoreIllegals: true }).value;
 }

@@ -44,10 +44,15 @@ export function State({ name }: { name: string | null | undefined }) {
   return <span class={`state ${toneOf(name)}`}>{state(name)}</span>;
 }
 
+/** Writing a whole date takes a browser long, and a page shows hundreds of times: it is written for whoever points at one. */
+function showFullTime(event: JSX.TargetedPointerEvent<HTMLTimeElement>): void {
+  event.currentTarget.title = formatFullTime(Date.parse(event.currentTarget.dateTime) / 1000);
+}
+
 export function Time({ at }: { at: number | null | undefined }) {
   if (!at) return <span class="faint">–</span>;
   return (
-    <time class="time" dateTime={new Date(at * 1000).toISOString()} title={formatFullTime(at)}>
+    <time class="time" dateTime={new Date(at * 1000).toISOString()} onPointerEnter={showFullTime}>
       {formatTime(at)}
     </time>
   );
@@ -56,7 +61,7 @@ export function Time({ at }: { at: number | null | undefined }) {
 export function Age({ at }: { at: number | null | undefined }) {
   useTick(10_000);
   if (!at) return <span class="faint">–</span>;
-  return <time class="time" dateTime={new Date(at * 1000).toISOString()} title={formatFullTime(at)}>{formatAge(Date.now() / 1000 - at)}</time>;
+  return <time class="time" dateTime={new Date(at * 1000).toISOString()} onPointerEnter={showFullTime}>{formatAge(Date.now() / 1000 - at)}</time>;
 }
 
 export function PageHead({ title, note, children }: { title: string; note?: ComponentChildren; children?: ComponentChildren }) {

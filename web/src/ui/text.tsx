@@ -1,6 +1,7 @@
 /** Text from chats, models and tools. All of it may be an attack: shown as text, kept inside its own box. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatCount, t } from "../i18n";
+import { colour, format, formatBlocks, known, type Block } from "./formatting";
 import { toast } from "./toast";
 
 const LONGEST_SHOWN = 60_000;
@@ -33,60 +34,92 @@ export function PlainText({ text, mono = false }: { text: string; mono?: boolean
   );
 }
 
-let loaded: typeof import("./markdown") | undefined;
-let colours: typeof import("./highlight") | undefined;
+const FORMATTED_WITHIN_MILLISECONDS = 300;
 
-/** Fetch what draws Markdown, ahead of the first answer. */
-export async function loadMarkdown(): Promise<void> {
-  loaded ??= await import("./markdown");
+/** Wait until these texts are formatted, and not long: then they are shown as text until they are. */
+export async function formatAhead(texts: readonly string[]): Promise<void> {
+  const left = texts.filter((text) => text && !isHuge(text) && known(text) === undefined);
+  if (!left.length) return;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((done) => { timer = setTimeout(done, FORMATTED_WITHIN_MILLISECONDS); });
+  await Promise.race([Promise.allSettled(left.map(format)), late]);
+  clearTimeout(timer);
+  await new Promise((next) => setTimeout(next)); // drawn in a task of its own: a finger on the page is not kept waiting
+}
+
+/** The HTML of a text, in one piece or, while it is being written, in several; undefined while it is shown as text. */
+function useFormatted(text: string, isOpen: boolean): readonly string[] | undefined {
+  const [made, setMade] = useState<{ text: string; blocks: Block[] }>();
+  const latest = useRef({ text, isOpen });
+  latest.current = { text, isOpen };
+  const isBusy = useRef(false);
+  const isGone = useRef(false);
+  const done = isOpen || isHuge(text) ? undefined : known(text);
+
+  useEffect(() => () => { isGone.current = true; }, []);
+  useEffect(() => {
+    async function follow(): Promise<void> {
+      isBusy.current = true;
+      let blocks: Block[] = [];
+      let asked = { text: "", isOpen: false };
+      const isBehind = () => asked.text !== latest.current.text || asked.isOpen !== latest.current.isOpen;
+      while (!isGone.current && isBehind() && !isHuge(latest.current.text)) {
+        asked = latest.current;
+        try {
+          blocks = asked.isOpen ? await formatBlocks(asked.text, blocks) : [{ raw: "", html: await format(asked.text) }];
+        } catch {
+          blocks = []; // the gateway is gone for now: text is shown as text
+        }
+        if (!isGone.current) setMade({ text: asked.text, blocks: blocks.filter((block) => block.html) });
+      }
+      isBusy.current = false;
+    }
+    if (done === undefined && !isBusy.current) void follow();
+  }, [text, isOpen]);
+
+  if (done !== undefined) return [done];
+  // Words that were added meanwhile come with the next piece; other words are not what was formatted.
+  return made?.blocks.length && text.startsWith(made.text) ? made.blocks.map((block) => block.html) : undefined;
 }
 
 /** Markdown of the agent. `isOpen`: it is still being written, so that its last piece is not coloured yet. */
 export function Markdown({ text, isOpen = false }: { text: string; isOpen?: boolean }) {
-  const [, setReady] = useState(loaded !== undefined);
-  const before = useRef(new Map<string, string>());
-  const isHuge = text.length > LONGEST_SHOWN || longestLine(text) > LONGEST_FIRST;
-  const pieces = useMemo(() => {
-    if (isHuge || !loaded) return undefined;
-    if (!isOpen) return [loaded.renderMarkdown(text)];
-    before.current = loaded.renderBlocks(text, before.current);
-    return [...before.current.values()];
-  }, [text, isHuge, isOpen, loaded]);
-  useEffect(() => {
-    if (!loaded && !isHuge) void loadMarkdown().then(() => setReady(true), () => undefined); // without it, text is shown as text
-  }, [isHuge]);
+  const pieces = useFormatted(text, isOpen);
   if (!pieces) return <PlainText text={text} />;
   return (
     <div class="markdown" dir="auto">
-      {pieces.map((html, index) => <Block key={index} html={html} isDone={!isOpen || index < pieces.length - 1} />)}
+      {pieces.map((html, index) => <Piece key={index} html={html} isDone={!isOpen || index < pieces.length - 1} />)}
     </div>
   );
 }
 
 /** A piece of Markdown. It keeps its elements while the pieces behind it are written: what is selected stays selected. */
-function Block({ html, isDone }: { html: string; isDone: boolean }) {
+function Piece({ html, isDone }: { html: string; isDone: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return undefined;
     for (const wide of element.querySelectorAll<HTMLElement>("table, pre")) wide.tabIndex = 0;
-    const code = [...element.querySelectorAll<HTMLElement>("pre > code")];
-    if (!isDone || !code.length) return undefined;
-    for (const one of code) addCopy(one);
-    if (colours) {
-      for (const one of code) colours.highlight(one);
-      return undefined;
-    }
     let isGone = false;
-    void import("./highlight").then((module) => {
-      colours = module;
-      for (const one of code) setTimeout(() => !isGone && module.highlight(one)); // a long page stays usable meanwhile
-    }, () => undefined); // without it, code has no colours
+    for (const code of isDone ? element.querySelectorAll<HTMLElement>("pre > code") : []) {
+      addCopy(code);
+      const language = /(?:^|\s)language-([\w+#-]+)/.exec(code.className)?.[1]?.toLowerCase();
+      const words = code.textContent ?? "";
+      if (!language || !words) continue;
+      const put = (coloured: string | undefined) => { if (coloured && !isGone) code.innerHTML = coloured; };
+      const before = known(words, language);
+      if (before !== undefined) put(before);
+      else void colour(words, language).then(put, () => undefined); // without it, code has no colours
+    }
     return () => {
       isGone = true;
     };
   }, [html, isDone]);
   return <div ref={box} class="block" dangerouslySetInnerHTML={{ __html: html }} />;
+}
+
+function isHuge(text: string): boolean {
+  return text.length > LONGEST_SHOWN || longestLine(text) > LONGEST_FIRST;
 }
 
 function longestLine(text: string): number {
