@@ -175,7 +175,10 @@ class Chromium:
 
 
 class Page:
-    """``problems``: exceptions of scripts, and what the security policy refused."""
+    """A window. ``held`` are the requests that ``hold`` stopped.
+
+    ``problems``: exceptions of scripts, and what the security policy refused.
+    """
 
     def __init__(self, browser: Chromium, session: str, context: str, target: str) -> None:
         self._browser = browser
@@ -184,6 +187,7 @@ class Page:
         self.context = context
         self.problems: list[str] = []
         self.requests: dict[str, str] = {}
+        self.held: list[str] = []
         self.received_bytes = 0
 
     def heard(self, said: dict[str, Any]) -> None:
@@ -196,6 +200,8 @@ class Page:
                 self.problems.append(told["entry"]["text"])
             case "Network.requestWillBeSent":
                 self.requests[told["requestId"]] = told["request"]["url"]
+            case "Fetch.requestPaused":
+                self.held.append(told["requestId"])
             case "Network.loadingFinished":
                 self.received_bytes += int(told["encodedDataLength"])
 
@@ -208,6 +214,14 @@ class Page:
     async def goto(self, url: str) -> None:
         await self.call("Page.navigate", url=url)
         await self.wait("document.readyState === 'complete'")
+
+    async def hold(self, pattern: str) -> None:
+        """Stop requests for addresses like this until ``release``."""
+        await self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
+
+    async def release(self) -> None:
+        await self.call("Fetch.disable")
+        self.held.clear()
 
     async def run(self, script: str) -> Any:
         """Evaluate an expression in the page; promises are awaited."""

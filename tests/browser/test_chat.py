@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from tests.browser.chromium import Page
+import asyncio
+
+from tests.browser.chromium import Page, eventually
 from tests.browser.conftest import Desk, whole
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.telegram import FakeTelegram
 
 FIRST_LOAD = 200 * 1024
 SLOW = tuple(f"word{number} " for number in range(400))
+SHIFTS = """window.shifted = 0; new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
+}).observe({type: 'layout-shift', buffered: true});"""
 
 
 async def say(page: Page, text: str) -> None:
@@ -40,6 +45,49 @@ async def test_first_visit_leads_from_the_link_to_the_first_answer(desk: Desk, m
     await phone.press_button("English", "nav.side")
     await phone.wait("document.querySelector('nav.bottom').innerText.includes('Overview')")
     assert phone.problems == []
+
+
+async def test_answer_is_text_until_what_cleans_it_has_come(desk: Desk, model: FakeModel) -> None:
+    model.says("Hello **Ana**.\n\n```python\nprint('hi')\n```\n\n<b>bold</b>")
+    first = await desk.signed_in()
+    await say(first, "Who am I?")
+    await first.wait("document.querySelector('.message.agent strong')")
+    await first.wait("document.querySelector('.composer .round:not(.stop)')")
+    page = await desk.browser.page(beside=first)
+    await page.hold("*/sanitize-*")
+    await page.call("Page.navigate", url=await first.run("location.href"))
+    await page.wait_text("Hello **Ana**.")
+    await eventually(lambda: asyncio.sleep(0, page.held))
+    assert not await page.run("!!document.querySelector('.message.agent :is(strong, pre, .markdown)')")
+    await page.release()
+    await page.wait("document.querySelector('.message.agent strong')?.innerText === 'Ana'")
+    await page.wait("document.querySelector('pre .hljs-built_in, pre .hljs-string')")
+    assert "<b>bold</b>" in await page.text(".message.agent")
+    assert page.problems == []
+
+
+@whole
+async def test_long_conversation_grows_upwards_and_what_is_read_stays(desk: Desk, model: FakeModel) -> None:
+    for number in range(25):
+        model.says(f"Answer **{number}**:\n\n```python\n" + f"print({number}, 'hi')\n" * 12 + "```")
+        await desk.api.post("/v1/responses", {"input": f"Question {number}", "conversation": "long"})
+    page = await desk.signed_in()
+    await page.wait("document.querySelector('.conversations-list a')")
+    url = await page.run("document.querySelector('.conversations-list a').href")
+    await page.call("Page.addScriptToEvaluateOnNewDocument", source=SHIFTS)
+    await page.goto(url)
+    await page.wait("document.querySelectorAll('.message.agent strong').length === 25")
+    answers = await page.run("[...document.querySelectorAll('.message.agent strong')].map((one) => one.innerText)")
+    assert answers == [str(number) for number in range(25)]
+    place = "(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight)"
+    assert await page.run(f"{place}(document.querySelector('.scroller'))") < 2  # the newest line stays in sight
+    assert await page.run("shifted") < 0.01
+    colours = "[...document.querySelectorAll('.message.agent')].map((one) => !!one.querySelector('.hljs-string'))"
+    await page.wait(f"{colours}.at(-1)")
+    assert not await page.run(f"{colours}[0]")  # code gets its colours when somebody comes near
+    await page.run("document.querySelector('.scroller').scrollTop = 0")
+    await page.wait(f"{colours}[0]")
+    assert page.problems == []
 
 
 @whole

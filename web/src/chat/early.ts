@@ -19,15 +19,17 @@ export function tailOf(session: Session): { after: number; limit: number } {
 
 function ask<T>(path: string, query?: Query): Promise<T> {
   const answer = api.get<T>(path, query);
-  asked.set(address(path, query), answer);
-  setTimeout(() => asked.delete(address(path, query)), FRESH_MILLISECONDS);
-  answer.catch(() => undefined); // `take` hands it to whoever shows it
+  const key = address(path, query);
+  asked.set(key, answer);
+  setTimeout(() => asked.delete(key), FRESH_MILLISECONDS);
+  answer.catch(() => asked.delete(key)); // somebody who signs in now asks again
   return answer;
 }
 
 export function askEarly(id: string): void {
   const path = pathOf(id);
-  ask<Session>(path).then((session) => ask(`${path}/messages`, tailOf(session)), () => undefined); // the page says so
+  const session = ask<Session>(path);
+  session.then((found) => void ask(`${path}/messages`, tailOf(found)), () => undefined); // the page asks again, and says why not
 }
 
 /** The answer that was asked for early, once; or ask now. */

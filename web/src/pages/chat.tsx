@@ -5,6 +5,7 @@ import type { Approval, List, Session, SessionLine } from "../api/types";
 import { Composer, type Draft, type How } from "../chat/composer";
 import { keepDraft, readDraft } from "../chat/drafts";
 import { pathOf, TAIL, tailOf, take } from "../chat/early";
+import { endThatFills, textsOf, useGrowing } from "../chat/growing";
 import { ConversationList, nameOf } from "../chat/list";
 import { mergeLines, toViews, type TextView } from "../chat/lines";
 import { picturesOf } from "../chat/pictures";
@@ -21,8 +22,6 @@ import { formatAhead, Markdown, PlainText, visible } from "../ui/text";
 import { toast } from "../ui/toast";
 
 const MOST_LINES = 2000;
-/** As many lines as fit in a window: they appear formatted, where that does not take long. */
-const AT_ONCE = 12;
 
 interface Conversation {
   session: Session;
@@ -68,7 +67,8 @@ function useConversation(id: string) {
       lines = mergeLines(lines, page.data);
       after = page.next_after ?? null;
     }
-    await formatAhead(lines.slice(-AT_ONCE).map((line) => (line.role === "assistant" && typeof line.content === "string" ? line.content : "")));
+    const views = toViews(lines.slice(-TAIL));
+    await formatAhead(textsOf(views.slice(endThatFills(views, innerHeight))));
     if (wanted.current !== id) return; // another conversation was opened meanwhile
     if (newest.current !== number) return underway.current; // the same was asked for again: that answer knows more
     isAnew.current = false;
@@ -295,7 +295,8 @@ export default function Chat() {
     void follow((following) => following.begin(`/api/sessions/${encodeURIComponent(id)}/retry`, {}));
   }, [id, refresh]);
 
-  const views = useMemo(() => toViews(conversation?.lines ?? []), [conversation?.lines]);
+  const all = useMemo(() => toViews(conversation?.lines ?? []), [conversation?.lines]);
+  const views = useGrowing(session?.id ?? "", all, scroller);
   // While a run is shown as it happens, its lines in the transcript wait: the same words do not stand there twice.
   const isLive = run !== null && follower.current !== null;
   const settled = isLive ? views.filter((view) => view.turn !== run.turnId || (view.kind === "user" && !sent)) : views;
@@ -333,7 +334,7 @@ export default function Chat() {
           <div class="lines">
             {error && !isMissing && <Failure error={error} onRetry={() => void refresh().catch(() => undefined)} />}
             {!id && !run && <Empty icon="chat" title={t("chatEmptyTitle")}>{t("chatEmpty")}</Empty>}
-            {(conversation?.lines[0]?.seq ?? 1) > 1 && (
+            {views.length === all.length && (conversation?.lines[0]?.seq ?? 1) > 1 && (
               <div class="more"><Button onClick={() => { sticks.current = false; void earlier().catch((reason: Error) => toast(reason.message, "error")); }}>{t("showEarlier")}</Button></div>
             )}
             {settled.map((view) => view.kind === "tool"

@@ -34,9 +34,9 @@ export function PlainText({ text, mono = false }: { text: string; mono?: boolean
   );
 }
 
-const FORMATTED_WITHIN_MILLISECONDS = 300;
+const FORMATTED_WITHIN_MILLISECONDS = 1000;
 
-/** Wait until these texts are formatted, and not long: then they are shown as text until they are. */
+/** Wait until these texts are formatted, so that they do not move when they are; but not long. Then they are shown as text first. */
 export async function formatAhead(texts: readonly string[]): Promise<void> {
   const left = texts.filter((text) => text && !isHuge(text) && known(text) === undefined);
   if (!left.length) return;
@@ -54,7 +54,8 @@ function useFormatted(text: string, isOpen: boolean): readonly string[] | undefi
   latest.current = { text, isOpen };
   const isBusy = useRef(false);
   const isGone = useRef(false);
-  const done = isOpen || isHuge(text) ? undefined : known(text);
+  const staysText = isHuge(text);
+  const done = isOpen || staysText ? undefined : known(text);
 
   useEffect(() => () => { isGone.current = true; }, []);
   useEffect(() => {
@@ -74,12 +75,13 @@ function useFormatted(text: string, isOpen: boolean): readonly string[] | undefi
       }
       isBusy.current = false;
     }
-    if (done === undefined && !isBusy.current) void follow();
+    if (done === undefined && !staysText && !isBusy.current) void follow();
   }, [text, isOpen]);
 
   if (done !== undefined) return [done];
+  if (staysText) return undefined;
   // Words that were added meanwhile come with the next piece; other words are not what was formatted.
-  return made?.blocks.length && text.startsWith(made.text) ? made.blocks.map((block) => block.html) : undefined;
+  return made?.blocks.length && text.startsWith(made.text.trimEnd()) ? made.blocks.map((block) => block.html) : undefined;
 }
 
 /** Markdown of the agent. `isOpen`: it is still being written, so that its last piece is not coloured yet. */
@@ -100,22 +102,34 @@ function Piece({ html, isDone }: { html: string; isDone: boolean }) {
     const element = box.current;
     if (!element) return undefined;
     for (const wide of element.querySelectorAll<HTMLElement>("table, pre")) wide.tabIndex = 0;
+    if (!isDone) return undefined;
     let isGone = false;
-    for (const code of isDone ? element.querySelectorAll<HTMLElement>("pre > code") : []) {
+    // Code gets its colours when it is seen, or nearly.
+    const near = new IntersectionObserver((seen) => {
+      for (const one of seen) {
+        if (!one.isIntersecting) continue;
+        near.unobserve(one.target);
+        const code = one.target.firstElementChild as HTMLElement;
+        void colour(code.textContent ?? "", languageOf(code)).then((coloured) => { if (coloured && !isGone) code.innerHTML = coloured; }, () => undefined); // it stays without
+      }
+    }, { root: element.closest(".scroller"), rootMargin: "800px 0px" });
+    for (const code of element.querySelectorAll<HTMLElement>("pre > code")) {
       addCopy(code);
-      const language = /(?:^|\s)language-([\w+#-]+)/.exec(code.className)?.[1]?.toLowerCase();
-      const words = code.textContent ?? "";
-      if (!language || !words) continue;
-      const put = (coloured: string | undefined) => { if (coloured && !isGone) code.innerHTML = coloured; };
-      const before = known(words, language);
-      if (before !== undefined) put(before);
-      else void colour(words, language).then(put, () => undefined); // without it, code has no colours
+      const language = languageOf(code);
+      const before = language && known(code.textContent ?? "", language);
+      if (before) code.innerHTML = before;
+      else if (language && code.parentElement) near.observe(code.parentElement);
     }
     return () => {
       isGone = true;
+      near.disconnect();
     };
   }, [html, isDone]);
   return <div ref={box} class="block" dangerouslySetInnerHTML={{ __html: html }} />;
+}
+
+function languageOf(code: Element): string {
+  return /(?:^|\s)language-([\w+#-]+)/.exec(code.className)?.[1]?.toLowerCase() ?? "";
 }
 
 function isHuge(text: string): boolean {
