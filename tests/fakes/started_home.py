@@ -1,12 +1,14 @@
 """A home as a first start leaves it: made once for all tests of a process, then copied.
 
 Migrations and shipped skills take a first start sixty milliseconds of processor and forty waits for the disk; tests of
-a first start itself ask for none of this.
+a first start itself ask for none of this. The index of the skills names inodes, so a copy gets an index of its own:
+without it every start would read all skills anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.library import CACHE, SkillLibrary
+from hermes.agent.skills.parse import FILE_NAME
 from hermes.store.home import MARKER, make_home, make_private_folder
 from hermes.store.open import open_database
 
@@ -36,6 +39,7 @@ def copy_home(home: Path) -> None:
         home.mkdir(0o700, parents=True, exist_ok=True)
         for kept in _started():
             _copy(kept, home / kept.name)
+        _correct_index(home / "skills")
 
 
 def copy_store(folder: Path) -> Path:
@@ -54,6 +58,15 @@ def _copy(kept: _Kept, path: Path) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(kept.content)
         os.utime(path, ns=(kept.changed_at, kept.changed_at))  # a store knows when it was closed
+
+
+def _correct_index(skills: Path) -> None:
+    path = skills / CACHE
+    index = json.loads(path.read_bytes())
+    for address, entry in index["skills"].items():
+        seen = (skills / address / FILE_NAME).stat()
+        entry["stamp"] = (seen.st_mtime_ns, seen.st_size, seen.st_ino)
+    path.write_text(json.dumps(index), "utf-8")
 
 
 @cache

@@ -152,6 +152,16 @@ class Schema:
             self._alias(("reset_by_platform", "*", name), self.keys[("sessions", "reset_by_platform", "*", name)])
 
 
+_latest: list[Schema] = []
+
+
+def schema_for(manifests: Sequence[Manifest]) -> Schema:
+    """Return the schema of these platforms: the latest, unless the platforms are others. Nobody changes a schema."""
+    if not _latest or _latest[0].manifests != tuple(manifests):
+        _latest[:] = [Schema(manifests)]
+    return _latest[0]
+
+
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
     """The known name that was probably meant, or an empty text."""
     import difflib  # only for names that are not known

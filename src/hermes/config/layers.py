@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from hermes.config.build import Builder
 from hermes.config.dotenv import EnvLine, decode, parse_dotenv
 from hermes.config.files import ENV, SOUL, SettingFiles, setting_files
-from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest, only_meant
+from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest, only_meant, schema_for
 from hermes.config.providers import ENV_FILE, KNOWN, env_prefix, named_env_file
 from hermes.config.resolved import Entry, Rank, Resolved, Source
 from hermes.config.schema import Config, Problem
@@ -68,8 +68,7 @@ def load(
     A bad value is a Problem and leaves its key at the value it had in ``previous``, else at its default;
     all other keys are as if nothing had happened.
     """
-    is_same = previous is not None and previous.schema.manifests == tuple(manifests)
-    schema = previous.schema if previous is not None and is_same else Schema(manifests)
+    schema = schema_for(manifests)
     problems: list[Problem] = []
     files = setting_files(home, environ)
     layers = _read_files(files, environ, previous.layers if previous else Layers(), problems)

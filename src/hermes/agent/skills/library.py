@@ -185,12 +185,17 @@ class SkillLibrary:
 
     def environment_variables(self) -> frozenset[str]:
         """Return the variables that commands may see since an offered skill needs them. Never one of Hermes' own."""
-        return frozenset(variable.name for skill in self.offered() for variable in self.variables(skill))
+        wanted = {variable.name for skill in self.offered() for variable in skill.variables}
+        return self._granted(wanted) if wanted else frozenset()
 
     def variables(self, skill: Skill) -> tuple[Variable, ...]:
         """Return what the skill asks for and may have."""
-        own = self._own_variables()
-        return tuple(each for each in skill.variables if not is_reserved(each.name) and each.name not in own)
+        granted = self._granted({variable.name for variable in skill.variables}) if skill.variables else frozenset()
+        return tuple(variable for variable in skill.variables if variable.name in granted)
+
+    def _granted(self, names: set[str]) -> frozenset[str]:
+        own = self._own_variables()  # looks through every key of the configuration
+        return frozenset(name for name in names if not is_reserved(name) and name not in own)
 
     def environment(self) -> dict[str, str]:
         """Those of them that are set, with their values; from now on the values are hidden in every output."""

@@ -147,11 +147,8 @@ class _Sync:
 
     def _is_linked(self, place: Path) -> bool:
         """Tell whether the owner put a link there, or above it: what it leads to is not ours to write into."""
-        return any(
-            path.is_symlink()
-            for path in (place, *place.parents)
-            if path != self._folder and path.is_relative_to(self._folder)
-        )
+        path = str(self._folder)
+        return any(os.path.islink(path := os.path.join(path, name)) for name in place.relative_to(self._folder).parts)
 
     def _update(self, address: str, theirs: Files, gone: set[str]) -> None:
         place = self._folder / address

@@ -10,6 +10,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -70,12 +71,17 @@ def tool(
 
 def tools_of(*modules: ModuleType | str) -> list[Tool]:
     """Collect the tools defined in these modules; a module given by its name is imported now."""
-    return [
+    found = (import_module(module) if isinstance(module, str) else module for module in modules)
+    return [tool for module in found for tool in _tools_in(module)]
+
+
+@cache
+def _tools_in(module: ModuleType) -> tuple[Tool, ...]:
+    return tuple(
         Tool.of(value)
-        for module in (import_module(module) if isinstance(module, str) else module for module in modules)
         for value in vars(module).values()
         if hasattr(value, _MARK) and value.__module__ == module.__name__
-    ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
