@@ -2,13 +2,14 @@
 
 The static ones run side by side, and beside the first tests; pytest in parallel where tests do not mind company, and
 two at a time for chaos, whose promises are about seconds. The second Python runs unit, contract and integration tests
-without those marked ``one_python``. A few tests that failed are tried once more, alone: a machine that stood still for
+and the story of one gateway, without those marked ``one_python`` and the middle of long tables. A few tests that failed are tried once more, alone: a machine that stood still for
 half a minute says nothing about the code. The last lines name those too, and say what failed, what was skipped, and
 why.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -50,10 +51,10 @@ class Suite:
 WORKERS = max(5, os.cpu_count() or 1)
 UNIT = Suite("unit tests", ("tests/unit",), WORKERS)
 SECOND = Suite(
-    "unit, contract, integration",
-    ("tests/integration", "tests/contract", "tests/unit"),
+    "unit, contract, integration, the story",
+    ("tests/e2e/test_story.py", "tests/integration", "tests/contract", "tests/unit"),
     WORKERS + 2,  # without the tests that start many processes the cores would idle
-    ("-m", "not one_python"),
+    ("-m", "not one_python", "--few-cases"),
 )
 BESIDE = Suite(
     "unit, contract, integration, redteam, e2e, clients, browser",
@@ -130,7 +131,7 @@ def read_static_checks(running: Mapping[str, subprocess.Popen[str]]) -> list[str
 
 def run_suite(suite: Suite, told: Told) -> bool:
     """Run it, and what failed of it once more. A folder without tests yet counts as green."""
-    folders = [folder for folder in suite.folders if Path(folder).is_dir()]
+    folders = [folder for folder in suite.folders if Path(folder).exists()]
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         memory = ("-o", f"cache_dir={scratch}/cache", *suite.options)
@@ -142,7 +143,7 @@ def run_suite(suite: Suite, told: Told) -> bool:
         if code == FAILED_TESTS and (unlucky := read_failures(report)):
             print(f"\n— {suite.name}: those that failed, alone", flush=True)
             told.second_tries += unlucky
-            code = run_pytest(1, "--last-failed", *memory, *folders)
+            code = run_pytest(1, "--last-failed", *memory, *files_of_failures(Path(scratch)))
     return code in {0, NO_TESTS}
 
 
@@ -155,6 +156,12 @@ def read_failures(report: Path) -> Sequence[str]:
     """What failed, if it is so little that it may be the machine's fault; else nothing."""
     outcomes = [*read_outcomes(report, "failure"), *read_outcomes(report, "error")]
     return [f"{test}: {reason}" for test, reason in outcomes] if len(outcomes) <= MOST_TRIED_AGAIN else []
+
+
+def files_of_failures(scratch: Path) -> Sequence[str]:
+    """Name the files to collect again: those of the failed tests instead of all."""
+    failed: dict[str, bool] = json.loads((scratch / "cache/v/cache/lastfailed").read_text("utf-8"))
+    return sorted({name.partition("::")[0] for name in failed})
 
 
 def read_outcomes(report: Path, outcome: str) -> Sequence[tuple[str, str]]:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,40 @@ def pytest_configure() -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+MOST_WHOLE = 4  # cases of a test that are variants; more of them are a table
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--few-cases", action="store_true", help="run the first and the last case of every long table")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the middle of long tables if told so; what a fixture is parametrized by is no table."""
+    if not config.getoption("--few-cases"):
+        return
+    tables: defaultdict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        tables[_table_of(item)].append(item)
+    middle = {item for cases in tables.values() if len(cases) > MOST_WHOLE for item in cases[1:-1]}
+    if middle:
+        config.hook.pytest_deselected(items=sorted(middle, key=lambda item: item.nodeid))
+        items[:] = [item for item in items if item not in middle]
+
+
+def _table_of(item: pytest.Item) -> tuple[object, ...]:
+    """Name the test of a case, with the parameters of its fixtures."""
+    given: dict[str, object] = (
+        item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    )
+    marked = {
+        name.strip()
+        for mark in item.iter_markers("parametrize")
+        for name in (mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0])
+    }
+    own = tuple(f"{name}={value!r}" for name, value in given.items() if name not in marked)
+    return item.nodeid.partition("[")[0], own
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -61,3 +61,49 @@ def test_skips_are_counted_by_their_reason_in_the_last_lines(tmp_path: Path) -> 
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
     )
     assert run.stdout.splitlines()[-1] == "{'no git here': 3}", run.stdout + run.stderr
+
+
+def test_only_the_files_of_failed_tests_are_collected_again(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_these.py").write_text(FAILS_ONCE)
+    counts = "from pathlib import Path\nwith Path(__file__).with_name('read').open('a') as file:\n    file.write('x')\n"
+    (tmp_path / "test_others.py").write_text(counts + PASSES)
+    script = RUN.format(scripts=str(ROOT / "scripts"), folder=str(tmp_path))
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert run.stdout.splitlines()[-1].startswith("green 1 "), run.stdout + run.stderr
+    assert (tmp_path / "read").read_text() == "x"
+
+
+TABLES = """
+import pytest
+
+@pytest.fixture(params=["one store", "another"])
+def store(request):
+    return request.param
+
+@pytest.mark.parametrize("word", "abcde")
+def test_long(store, word):
+    pass
+
+@pytest.mark.parametrize("dialect", "abcd")
+def test_short(dialect):
+    pass
+"""
+
+
+def test_of_a_long_table_the_first_and_the_last_case_run_on_a_second_python(tmp_path: Path) -> None:
+    (tmp_path / "test_tables.py").write_text(TABLES)
+    command = [sys.executable, "-m", "pytest", "-q", "--co", "-p", "tests.conftest", "-c", str(ROOT / "pyproject.toml")]
+    run = subprocess.run(
+        [*command, "--few-cases", "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    found = [line.partition("::")[2] for line in run.stdout.splitlines() if "::" in line]
+    long = [f"test_long[{store}-{word}]" for word in "ae" for store in ("one store", "another")]
+    assert sorted(found) == sorted([*long, *(f"test_short[{dialect}]" for dialect in "abcd")]), run.stdout + run.stderr
