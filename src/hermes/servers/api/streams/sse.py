@@ -35,14 +35,10 @@ class EventStream:
         self.response = response
         self._recording = recording
         self._transport = transport
-        self._is_left = False
+        self.is_left = False
+        """Whether the client was found to be gone."""
         self.goes_on = False
         """Whoever writes goes on without the client: what is written is kept elsewhere."""
-
-    @property
-    def is_left(self) -> bool:
-        """Whether the client was found to be gone."""
-        return self._is_left
 
     async def send(self, data: Any, *, event: str = "") -> None:
         """One event; ``data`` is dumped as JSON."""
@@ -57,10 +53,10 @@ class EventStream:
 
     async def write(self, raw: bytes) -> None:
         """What is recorded goes on to its end, also without its client: whoever asks again is to get it whole."""
-        if not self._is_left:
+        if not self.is_left:
             await self._send(raw)
         if self._recording is None:
-            if self._is_left and not self.goes_on:
+            if self.is_left and not self.goes_on:
                 raise ClientGoneError
         elif raw is not KEEP_ALIVE:
             self._recording += raw
@@ -75,11 +71,11 @@ class EventStream:
                 async with asyncio.timeout(WRITE_SECONDS):
                     await self.response.write(raw)
         except TimeoutError:
-            self._is_left = True
+            self.is_left = True
             if self._transport is not None:
                 self._transport.abort()  # it would also hold up the end of the stream
         except (ClientConnectionResetError, ConnectionResetError):
-            self._is_left = True
+            self.is_left = True
 
     def _takes_at_once(self, raw: bytes) -> bool:
         """Whether the client cannot hold up this write. A deadline for each piece would cost as much as the piece."""
@@ -95,7 +91,10 @@ class EventStream:
 
 @asynccontextmanager
 async def event_stream(request: web.Request, headers: Mapping[str, str]) -> AsyncIterator[EventStream]:
-    """Open the stream; its end is written when the block ends, so that no client sees a broken encoding."""
+    """Open the stream; its end is written when the block ends, so that no client sees a broken encoding.
+
+    A client that leaves before the headers are out is found to be gone by the first write, as one that leaves later is.
+    """
     response = web.StreamResponse(
         headers={
             "Content-Type": "text/event-stream; charset=utf-8",
@@ -104,8 +103,11 @@ async def event_stream(request: web.Request, headers: Mapping[str, str]) -> Asyn
             **headers,
         }
     )
-    await response.prepare(request)
     stream = EventStream(response, request.get(RECORDING), request.transport)
+    try:
+        await response.prepare(request)
+    except (ClientConnectionResetError, ConnectionResetError):
+        stream.is_left = True
     yield stream
     try:
         await response.write_eof()

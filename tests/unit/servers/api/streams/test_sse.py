@@ -10,6 +10,7 @@ from aiohttp import ClientConnectionResetError, web
 
 from hermes.servers.api.streams import sse
 from hermes.servers.api.streams.sse import KEEP_ALIVE, ClientGoneError, EventStream
+from hermes.servers.app import HttpServer
 
 
 class Line(web.StreamResponse):
@@ -79,3 +80,41 @@ async def test_half_a_stream_is_not_repeated(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         await stream.done()
     assert not recording
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+async def test_a_client_that_leaves_before_the_headers_are_out_is_gone_and_no_error(
+    is_recorded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    entered, ended = asyncio.Event(), asyncio.Event()
+    met: list[object] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if is_recorded:
+            request[sse.RECORDING] = bytearray()
+        entered.set()
+        while request.transport is not None and not request.transport.is_closing():
+            await asyncio.sleep(0.01)
+        try:
+            async with sse.event_stream(request, {}) as stream:
+                await stream.send({"a": 1})
+                await stream.done()
+        except ClientGoneError as error:
+            met.append(error)
+        met.append(bytes(request.get(sse.RECORDING, b"")))
+        ended.set()
+        return stream.response
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    server = HttpServer(app, "127.0.0.1", 0)
+    async with asyncio.timeout(20), server.listening():
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        await entered.wait()
+        writer.transport.abort()
+        await ended.wait()
+    gone, recorded = met
+    assert isinstance(gone, ClientGoneError)
+    assert recorded == (b'data: {"a":1}\n\ndata: [DONE]\n\n' if is_recorded else b"")
+    assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
