@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import compileall
 import hashlib
+import marshal
 import os
-import py_compile
 import shutil
 import signal
 import socket
@@ -16,6 +15,7 @@ import venv
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,7 @@ class Installed:
         shutil.copytree(
             ROOT / "src" / "hermes", self.sources / "src" / "hermes", ignore=shutil.ignore_patterns("__pycache__")
         )
-        # Versions follow each other within a second, too fast for bytecode that goes by the time of its source: none is
-        # written, and that of the first version goes by the content, so that a start compiles only what has changed.
-        compileall.compile_dir(self.sources, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+        _bring_bytecode(ROOT / "src" / "hermes", self.sources / "src" / "hermes")
         for name in ("scripts", "requirements"):
             shutil.copytree(ROOT / name, self.sources / name)
         self.python = sys.executable
@@ -114,6 +112,32 @@ class Installed:
         if holder := locks.holder(paths.parent_lock(str(self.home))):
             processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)
             processes.wait_until(lambda: not control.is_running(self.home), 20.0)
+
+
+def _bring_bytecode(ours: Path, theirs: Path) -> None:
+    """Give copied sources our bytecode, checked by content.
+
+    Versions follow each other within a second, too fast for bytecode that goes by the time of its source: none is
+    written, and that of the first version goes by the content, so that a start compiles only what has changed.
+    """
+    checked_hash = (0b11).to_bytes(4, "little")
+    for source in theirs.rglob("*.py"):
+        content = source.read_bytes()
+        path = Path(cache_from_source(str(source)))
+        path.parent.mkdir(exist_ok=True)
+        compiled = _compiled(ours / source.relative_to(theirs)) or marshal.dumps(compile(content, str(source), "exec"))
+        path.write_bytes(MAGIC_NUMBER + checked_hash + source_hash(content) + compiled)
+
+
+def _compiled(source: Path) -> bytes:
+    """Return the code of a source whose bytecode goes by its time and size, and is up to date; else nothing."""
+    try:
+        kept, seen = Path(cache_from_source(str(source))).read_bytes(), source.stat()
+    except FileNotFoundError:
+        return b""
+    stamp = (0, int(seen.st_mtime) & 0xFFFFFFFF, seen.st_size & 0xFFFFFFFF)
+    head = MAGIC_NUMBER + b"".join(number.to_bytes(4, "little") for number in stamp)
+    return kept[16:] if kept[:16] == head else b""
 
 
 class InstalledClone(Installed):

@@ -42,7 +42,7 @@ class Janitor:
         self._db = db
         self._also = also
         self._clock = clock
-        self._memory = MemoryTrim()
+        self._memory = MemoryTrim(free_caches=self._free_caches)
 
     async def run(self) -> None:
         looks = 0
@@ -56,6 +56,10 @@ class Janitor:
                     await self.sweep()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "sweeping", "reason": str(error)})
+
+    def _free_caches(self) -> None:
+        for db in (self._db, *self._db.beside.values()):
+            db.free_caches()
 
     async def mind_the_clock(self) -> None:
         """Move stored deadlines with the system's clock, and follow that clock.

@@ -1,8 +1,9 @@
-"""Give memory back after a load: garbage cycles, and malloc's free pages.
+"""Give memory back after a load: garbage cycles, caches of the store, and malloc's free pages.
 
 Requests leave buffers of every size behind, which live for different times. malloc keeps the holes between them for the
-next request, and pages of holes add up; objects that refer to each other wait for the garbage collector. Neither is a
-leak, and neither ends by itself while the load changes.
+next request, and pages of holes add up; objects that refer to each other wait for the garbage collector; every reader
+of the store fills a cache of its own, some only when requests overlap. None of these is a leak, and none ends by itself
+while the load changes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ CALM_SECONDS = 0.25
 """CPU between two looks below which nobody is kept waiting by a look at every object."""
 MAX_WAIT_SECONDS = 60.0
 """So long a load without a pause may last; then only the youngest objects are looked at."""
+SAME_LOAD_SECONDS = 15.0
+"""Work that begins so soon after a trim goes on with the load before it: its end is trimmed, however little it was."""
 
 
 class MemoryTrim:
@@ -31,10 +34,14 @@ class MemoryTrim:
         cpu: Callable[[], float] = time.process_time,
         now: Callable[[], float] = time.monotonic,
         release: Callable[[], None] | None = None,
+        free_caches: Callable[[], None] = lambda: None,
     ) -> None:
+        """``free_caches`` is called in calm moments only: a load would fill the caches again."""
         self._cpu = cpu
         self._now = now
         self._release = release or release_free_pages
+        self._free_caches = free_caches
+        self._is_within_load = False
         self._cpu_at_trim = cpu()
         self._cpu_at_look = self._cpu_at_trim
         self._trimmed_at = now()
@@ -44,13 +51,24 @@ class MemoryTrim:
         cpu = self._cpu()
         worked, is_calm = cpu - self._cpu_at_trim, cpu - self._cpu_at_look < CALM_SECONDS
         self._cpu_at_look = cpu
-        if worked < WORK_SECONDS or not (is_calm or self._now() - self._trimmed_at >= MAX_WAIT_SECONDS):
+        since_trim = self._now() - self._trimmed_at
+        if not is_calm and since_trim <= SAME_LOAD_SECONDS:
+            self._is_within_load = True
+        if worked < WORK_SECONDS and not (self._is_within_load and is_calm):
+            return False
+        if not is_calm and since_trim < MAX_WAIT_SECONDS:
             return False
         gc.collect() if is_calm else gc.collect(1)  # here, since what is freed may belong to the loop
-        await asyncio.to_thread(self._release)
+        await asyncio.to_thread(self._give_back, is_calm)
         self._cpu_at_trim = self._cpu_at_look = self._cpu()
         self._trimmed_at = self._now()
+        self._is_within_load = not is_calm
         return True
+
+    def _give_back(self, is_calm: bool) -> None:
+        if is_calm:
+            self._free_caches()
+        self._release()
 
 
 def release_free_pages() -> None:

@@ -236,6 +236,9 @@ class Database(ABC):
     async def compact(self) -> None:
         """Write the database anew without its free space, where deleted rows still stand. Others wait meanwhile."""
 
+    def free_caches(self) -> None:
+        """Give back the memory that connections keep only to be quick. Safe from any thread; waits for nobody."""
+
     async def _finish(self, job: Job[T]) -> T:
         """Submit a write and wait for it; a cancelled caller still waits for the outcome."""
         self._submit(job)

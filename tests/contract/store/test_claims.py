@@ -22,6 +22,7 @@ def _wake_many(tx: Tx, table: Table, count: int) -> None:
         claims.wake(tx, table, f"k{number:03}", at=NOW)
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("table", TABLES)
 async def test_four_at_once_make_four_hundred_claims_of_four_hundred_keys(database: Database, table: Table) -> None:
     """On PostgreSQL four threads with a connection each. A SQLite file has one writer: nobody opens it twice."""
@@ -112,6 +113,7 @@ async def test_an_abandoned_claim_is_due_for_whoever_comes_next(database: Databa
     assert again == Claim("k", held.token + 1, held.seq)
 
 
+@pytest.mark.one_python
 async def test_a_lane_never_falls_asleep_with_a_message_in_it(database: Database) -> None:
     """Accepting and finishing race 500 times, on PostgreSQL truly at once; whatever wins, the message gets its turn."""
 

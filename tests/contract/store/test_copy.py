@@ -81,6 +81,7 @@ async def test_store_goes_to_postgresql_and_back_with_every_row(
     assert told == back
 
 
+@pytest.mark.one_python
 async def test_interrupted_copy_goes_on_behind_the_last_chunk(
     sqlite: StorePlace, server: StorePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +108,7 @@ async def test_interrupted_copy_goes_on_behind_the_last_chunk(
     await (await open_database(server.address)).close()  # open to everybody again
 
 
+@pytest.mark.one_python
 async def test_copy_of_a_source_that_changed_between_two_tries_is_right(sqlite: StorePlace, server: StorePlace) -> None:
     await seeded(sqlite)
 
@@ -123,6 +125,7 @@ async def test_copy_of_a_source_that_changed_between_two_tries_is_right(sqlite: 
     assert digests(server) == digests(sqlite)
 
 
+@pytest.mark.one_python
 async def test_copy_refuses_a_destination_that_holds_data_until_told_to_replace_it(
     sqlite: StorePlace, server: StorePlace, other_sqlite: StorePlace
 ) -> None:
@@ -137,6 +140,7 @@ async def test_copy_refuses_a_destination_that_holds_data_until_told_to_replace_
     assert digests(server) == digests(sqlite)
 
 
+@pytest.mark.one_python
 async def test_copy_from_another_source_does_not_go_on_with_a_beginning(
     sqlite: StorePlace, server: StorePlace, other_sqlite: StorePlace
 ) -> None:
@@ -199,6 +203,7 @@ async def test_copy_refuses_while_a_gateway_works_on_postgresql(server: StorePla
 # The command
 
 
+@pytest.mark.one_python
 async def test_killed_copy_command_goes_on_both_ways(
     sqlite: StorePlace, server: StorePlace, other_sqlite: StorePlace
 ) -> None:

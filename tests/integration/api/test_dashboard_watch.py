@@ -247,6 +247,7 @@ async def test_pages_that_come_at_once_share_one_look_at_the_tables(api: Served)
     assert looking[0].done()
 
 
+@pytest.mark.one_python
 async def test_eight_hours_of_listening_leave_nothing_behind(start: Start) -> None:
     """28,800 seconds at one look each ten: messages come, pages come and go, and nothing is kept of them."""
     clock = FakeClock()

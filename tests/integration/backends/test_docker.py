@@ -23,7 +23,7 @@ from tests.fakes import containers
 from tests.fakes.containers import IMAGE, RealPodman
 from tests.integration.backends.conftest import SECRET, House, patience, running, until_running
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_python]  # podman and docker are other programs
 
 
 @pytest.fixture(scope="module")

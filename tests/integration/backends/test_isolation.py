@@ -21,6 +21,8 @@ from hermes.core.roles import PersonRole
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import SECRET, House, patience, processes_of, running, until_running
 
+pytestmark = pytest.mark.one_python  # the kernel and the sandbox do the work
+
 
 async def test_the_workspace_can_be_read_and_written(sandbox: House) -> None:
     ana = sandbox.person()

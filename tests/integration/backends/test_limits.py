@@ -18,6 +18,8 @@ from hermes.config.agent_settings import LimitsConfig
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import House, running
 
+pytestmark = pytest.mark.one_python  # the kernel and the sandbox do the work
+
 # At most 511 shells whatever happens: the test bounds the bomb as well as the sandbox.
 BOMB = "f() {{ if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep {mark}; }}; f 8; wait"
 HOG = """

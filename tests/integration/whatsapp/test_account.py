@@ -152,6 +152,7 @@ async def test_in_the_chat_with_oneself_we_hear_the_owner_and_not_ourselves(
     assert inbox.events == []
 
 
+@pytest.mark.one_python
 async def test_without_a_prefix_and_with_no_memory_left_we_do_not_hear_ourselves_either(
     inbox: Inbox, tmp_path: Path
 ) -> None:
@@ -254,6 +255,7 @@ def write_spool(fake: FakeWhatsAppAccount, items: list[Any]) -> None:
     (spool / "items.jsonl").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.one_python
 async def test_five_hundred_strange_items_cost_no_neighbour_and_a_hung_bridge_is_replaced(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

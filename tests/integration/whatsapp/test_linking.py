@@ -110,6 +110,7 @@ async def test_a_code_can_be_typed_on_the_phone_in_place_of_being_scanned(phone:
     assert screen.codes == []
 
 
+@pytest.mark.one_python
 async def test_a_link_that_comes_to_nothing_changes_nothing(phone: Phone, folder: Path) -> None:
     phone.is_at_hand = False
     phone.link_session(folder / "session")
@@ -127,6 +128,7 @@ async def test_a_link_whose_keys_the_disk_does_not_take_is_none(phone: Phone, fo
     assert not (folder / "session").exists()
 
 
+@pytest.mark.one_python
 async def test_without_a_network_it_says_so(phone: Phone, folder: Path) -> None:
     await phone.stop()
     with pytest.raises(UnreachableError, match="WhatsApp cannot be reached"):
@@ -266,6 +268,7 @@ async def test_installing_alone_links_nothing(typed: Typed, phone: Phone, tmp_pa
     assert not (tmp_path / "home" / "config.yaml").exists()
 
 
+@pytest.mark.one_python
 async def test_a_running_gateway_goes_on_with_the_new_link_and_the_old_one_is_kept(
     start: Start, phone: Phone, folder: Path
 ) -> None:

@@ -58,6 +58,17 @@ class ReaderConnection:
             self.connection.close()
             self.connection = None
 
+    def free_cache(self) -> None:
+        """Drop the pages that SQLite keeps of the file, up to two megabytes, unless the connection is in use."""
+        if self.lock.acquire(blocking=False):
+            try:
+                if self.connection is not None:
+                    self.connection.execute("PRAGMA shrink_memory")
+            except sqlite3.Error as error:
+                log.debug("Cache not freed", extra={"reason": str(error)})
+            finally:
+                self.lock.release()
+
 
 class SqliteConnection:
     """The open file: its writer's connection, and all it takes to get one again."""

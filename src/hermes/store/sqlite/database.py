@@ -121,6 +121,10 @@ class SqliteDatabase(Database):
         else:
             self._writes.put(job)
 
+    def free_caches(self) -> None:
+        for reader in self._file.readers:
+            reader.free_cache()
+
     # The writer's thread
 
     def _write_forever(self, opened: asyncio.Future[None]) -> None:

@@ -284,6 +284,7 @@ STRANGE: tuple[Any, ...] = (
 )
 
 
+@pytest.mark.one_python
 def test_ten_thousand_broken_envelopes_are_read_or_kept_and_each_has_a_key_by_which_it_is_known() -> None:
     chance = random.Random(7)
     for number in range(10_000):

@@ -8,6 +8,8 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from hermes.core.messages import Ignored, InboundMessage, Press, Unreadable
 from hermes.core.text import storable
 from hermes.platforms.telegram import wire
@@ -50,6 +52,7 @@ def strange(chance: random.Random, number: int) -> Json:
     return mutated(chance, {kind: content})
 
 
+@pytest.mark.one_python
 def test_ten_thousand_strange_updates_are_read_or_kept_and_each_has_a_key_by_which_it_is_known() -> None:
     chance = random.Random(8)
     kinds = {InboundMessage: 0, Press: 0, Ignored: 0, Unreadable: 0}

@@ -110,6 +110,7 @@ def test_old_talk_is_left_out_when_it_does_not_fit() -> None:
     assert len(prompt) < 8
 
 
+@pytest.mark.one_python
 @given(st.lists(st.tuples(st.sampled_from(Role), st.text(max_size=400)), max_size=12))
 def test_prompt_is_never_longer_than_the_budget(talk: list[tuple[Role, str]]) -> None:
     prompt = prompt_for([ChatMessage(role, text) for role, text in talk])

@@ -93,7 +93,7 @@ async def test_a_client_that_leaves_before_the_headers_are_out_is_gone_and_no_er
         if is_recorded:
             request[sse.RECORDING] = bytearray()
         entered.set()
-        while request.transport is not None and not request.transport.is_closing():
+        while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110 - aiohttp tells nobody
             await asyncio.sleep(0.01)
         try:
             async with sse.event_stream(request, {}) as stream:
