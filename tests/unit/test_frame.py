@@ -13,6 +13,7 @@ import pytest
 from hermes.core.ports import Clock
 from tests.conftest import BeyondLoopbackError
 from tests.fakes.clock import FakeClock
+from tests.unit.syntax_trees import trees
 
 SOURCES = Path(__file__).resolve().parents[2] / "src" / "hermes"
 
@@ -88,9 +89,4 @@ def test_core_needs_nothing_but_the_standard_library(path: Path) -> None:
 
 @pytest.mark.one_python
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [
-        str(path.relative_to(SOURCES))
-        for path in SOURCES.rglob("*.py")
-        if path.read_text("utf-8").strip() and not ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    ]
-    assert not silent
+    assert not [name for name, tree in trees().items() if tree.body and not ast.get_docstring(tree)]

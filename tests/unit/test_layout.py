@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.syntax_trees import trees
+
 pytestmark = pytest.mark.one_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,11 +41,10 @@ EMPTY_NAMES = {"told", "said", "meant", "its", "them", "somebody", "whoever"}
 @cache
 def modules() -> dict[str, ast.Module]:
     """Every module of ours by its dotted name."""
-    found = {}
-    for path in SOURCES.rglob("*.py"):
-        name = ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
-        found[name] = ast.parse(path.read_text("utf-8"))
-    return found
+    return {
+        f"hermes.{path.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__"): tree
+        for path, tree in trees().items()
+    }
 
 
 def imports_of(name: str) -> set[str]:

@@ -28,6 +28,7 @@ from hermes.core.i18n import failures
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.failures import describe_failure, sentence
+from tests.unit import syntax_trees
 
 SOURCE = Path(hermes.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -61,11 +62,7 @@ CLASSES_FOR_OTHERS = {
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    return {
-        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(SOURCE.rglob("*.py"))
-        if "bundled_skills" not in path.parts
-    }
+    return {name: tree for name, tree in syntax_trees.trees().items() if "bundled_skills" not in name}
 
 
 def is_log(node: ast.AST) -> bool:
@@ -101,11 +98,16 @@ def sentences_of(name: str) -> Iterator[tuple[int, str]]:
             yield line, text
 
 
+@cache
+def sentences() -> tuple[tuple[str, int, str], ...]:
+    """Every sentence of the source, with its file and line."""
+    return tuple((name, line, text) for name in trees() for line, text in sentences_of(name))
+
+
 def complaints(pattern: re.Pattern[str]) -> list[str]:
     return [
         f"{name}:{line}: {text!r}"
-        for name in trees()
-        for line, text in sentences_of(name)
+        for name, line, text in sentences()
         if pattern.search(text) and not PATTERN_OF_OURS.search(text)
     ]
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 
 import hermes
 from hermes.hosting import terminal
+from tests.unit.syntax_trees import without_collections
 
 SOURCE = Path(hermes.__file__).parent
 THE_ONE = SOURCE / "hosting" / "terminal.py"
@@ -76,21 +78,27 @@ def _is_harmless(use: ast.AST) -> bool:
             return False
 
 
-def trees(*folders: str) -> Iterator[tuple[str, ast.Module, list[str]]]:
+WORDS = re.compile(r"\b(?:print|input|getpass|write|print_help|print_usage|stdout|stderr|__stdout__|__stderr__)\b")
+"""A file without any of these words has no way out, and need not be parsed."""
+
+
+def trees(*folders: str, words: re.Pattern[str] | None = None) -> Iterator[tuple[str, ast.Module, list[str]]]:
     for name in FILES:
         if name not in CHILDREN and (not folders or name.startswith(folders)):
             text = (SOURCE / name).read_text(encoding="utf-8")
-            yield name, ast.parse(text), text.splitlines()
+            if words is None or words.search(text):
+                yield name, ast.parse(text), text.splitlines()
 
 
 @pytest.mark.one_python
 def test_nobody_else_writes_to_the_terminal() -> None:
-    found = [
-        f"{name}:{line} {what}"
-        for name, tree, rows in trees()
-        for line, what in ways_out(tree)
-        if not any(known in rows[line - 1] for known in BY_HAND.get(name, ()))
-    ]
+    with without_collections():
+        found = [
+            f"{name}:{line} {what}"
+            for name, tree, rows in trees(words=WORDS)
+            for line, what in ways_out(tree)
+            if not any(known in rows[line - 1] for known in BY_HAND.get(name, ()))
+        ]
     assert not found, "write with the functions of hosting/terminal.py"
 
 
@@ -132,6 +140,7 @@ def test_only_the_one_place_holds_escape_sequences() -> None:
     ],
 )
 def test_another_way_would_be_found(code: str) -> None:
+    assert WORDS.search(code)
     assert list(ways_out(ast.parse(code)))
 
 
