@@ -93,23 +93,16 @@ async def one_shots(here: World, count: int) -> None:
 
 
 async def one_shots_leave(
-    here: World, *, warm_up: int = 1500, count: int = 5000, rounds: int = 2
+    here: World, *, warm_up: int = 1500, count: int = 5000
 ) -> tuple[ResourceUsage, ResourceUsage]:
     """Return what the gateway holds before and after so many one-shot sessions, each time when it is calm.
 
-    The first sessions fill the caches, SQLite's most of all, and are not counted. On a busy machine the requests come
-    so slowly that the caches of some connections are filled only by the sessions that count. So where these leave too
-    much, they count as the warm-up of another round. A cache is filled once; what leaks is seen again.
+    The first sessions fill what is filled once, such as the caches of the writer, and are not counted.
     """
     await one_shots(here, warm_up)
-    after = await calm_usage(here)
-    for _ in range(rounds):
-        before = after
-        await one_shots(here, count)
-        after = await calm_usage(here)
-        if after.resident - before.resident < ONE_SHOT_MEGABYTES * machine.MEGABYTE:
-            break
-    return before, after
+    before = await calm_usage(here)
+    await one_shots(here, count)
+    return before, await calm_usage(here)
 
 
 async def calm_usage(here: World) -> ResourceUsage:
@@ -137,13 +130,14 @@ class ResourceUsage:
 
 async def resource_usage(here: World) -> ResourceUsage:
     pid = here.gateway.worker
+    resident = machine.resident(here.gateway.processes)  # first: the question below fills the cache of a reader
     async with Line(door_of(here.gateway)) as line:
         status, page = await line.exchange(door_of(here.gateway).request("/metrics", method="GET"))
     if status != 200:
         raise BenchError(f"/metrics answered {status}: {page[:200]!r}")
     told = snapshot_of(page.decode())
     return ResourceUsage(
-        resident=machine.resident(here.gateway.processes),
+        resident=resident,
         files=int(told["process_open_fds"]),  # the worker hides them from us
         threads=machine.threads(pid),
         tasks=int(told["hermes_tasks"]),

@@ -186,17 +186,16 @@ def test_a_read_only_clone_that_was_never_installed_says_what_to_do(tmp_path: Pa
     assert "Traceback" not in done.stderr
 
 
-def test_a_python_on_the_path_that_does_not_start_is_passed_over(tmp_path: Path) -> None:
-    bare = Clone(tmp_path)
-    bare.publish("1.0")
+def test_a_python_on_the_path_that_does_not_start_is_passed_over(clone: Clone, tmp_path: Path) -> None:
+    clone.publish("4.0")  # so that a Python is looked for, and installs it
     shims = tmp_path / "shims"
     shims.mkdir()
     for name in ("python3.13", "python3.12", "python3.11", "python3.14"):  # as pyenv has them for versions not chosen
         (shims / name).write_text("#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n")
         (shims / name).chmod(0o755)
     (shims / "python3").symlink_to(sys.executable)
-    code, out, err = bare.run(PATH=f"{shims}:/usr/bin:/bin", HERMES_PYTHON="")
-    assert (code, out.startswith("hermes ")) == (0, True), err
+    code, out, err = clone.run(PATH=f"{shims}:/usr/bin:/bin", HERMES_PYTHON="")
+    assert (code, out.startswith("hermes "), clone.installed()) == (0, True, "4.0"), err
     assert "pyenv" not in err
 
 

@@ -22,12 +22,16 @@ class Process:
     cpu: float = 0.0
     now: float = 0.0
     released: int = 0
+    freed: int = 0
 
     def release(self) -> None:
         self.released += 1
 
+    def free_caches(self) -> None:
+        self.freed += 1
+
     def trim(self) -> MemoryTrim:
-        return MemoryTrim(lambda: self.cpu, lambda: self.now, self.release)
+        return MemoryTrim(lambda: self.cpu, lambda: self.now, self.release, self.free_caches)
 
     def works(self, cpu: float, seconds: float = 5.0) -> None:
         self.cpu += cpu
@@ -61,6 +65,32 @@ async def test_a_load_without_a_pause_gives_memory_back_once_a_minute() -> None:
         process.works(4.0)
         await trim.look()
     assert process.released == 60 * 5 // memory_trim.MAX_WAIT_SECONDS
+    assert process.freed == 0, "the load would fill the caches again"
+
+
+@pytest.mark.parametrize("before", [[4.0] * 12, [4.0, 0.1]], ids=["a load of a minute", "a load that was held up"])
+async def test_the_end_of_a_load_that_was_trimmed_midway_is_trimmed_too(before: list[float]) -> None:
+    process = Process()
+    trim = process.trim()
+    for cpu in before:
+        process.works(cpu)
+        await trim.look()
+    assert process.released == 1
+    told = []
+    for cpu in (0.5, 0.01, 0.01, 0.01):
+        process.works(cpu)
+        told.append(await trim.look())
+    assert told == [False, True, False, False]
+    assert process.freed >= 1
+
+
+async def test_a_little_work_long_after_a_trim_gives_nothing_back() -> None:
+    process = Process()
+    trim = process.trim()
+    for cpu in (3.0, 0.01, *[0.01] * 6, 0.5, 0.01, 0.01):
+        process.works(cpu)
+        await trim.look()
+    assert (process.released, process.freed) == (1, 1)
 
 
 async def test_objects_that_refer_to_each_other_are_freed() -> None:
