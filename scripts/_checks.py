@@ -2,9 +2,9 @@
 
 The static ones run side by side, and beside the first tests; pytest in parallel where tests do not mind company, and
 two at a time for chaos, whose promises are about seconds. The second Python runs unit, contract and integration tests
-and the story of one gateway, without those marked ``one_python`` and the middle of long tables. A few tests that failed are tried once more, alone: a machine that stood still for
-half a minute says nothing about the code. The last lines name those too, and say what failed, what was skipped, and
-why.
+and the story of one gateway, without those marked ``one_python`` and the middle of long tables. A few tests that failed
+are tried once more, alone: a machine that stood still for half a minute says nothing about the code. The last lines
+name those too, and say what failed, what was skipped, and why.
 """
 
 from __future__ import annotations

@@ -93,16 +93,23 @@ async def one_shots(here: World, count: int) -> None:
 
 
 async def one_shots_leave(
-    here: World, *, warm_up: int = 1500, count: int = 5000
+    here: World, *, warm_up: int = 1500, count: int = 5000, rounds: int = 2
 ) -> tuple[ResourceUsage, ResourceUsage]:
     """Return what the gateway holds before and after so many one-shot sessions, each time when it is calm.
 
-    The first sessions fill what is filled once, such as the caches of the writer, and are not counted.
+    The first sessions fill what is filled once, and are not counted. On a busy machine the requests come so slowly that
+    some of it is filled only by the sessions that count. So where these leave too much, they count as the warm-up of
+    another round. What is filled once is not filled again; what leaks is seen again.
     """
     await one_shots(here, warm_up)
-    before = await calm_usage(here)
-    await one_shots(here, count)
-    return before, await calm_usage(here)
+    after = await calm_usage(here)
+    for _ in range(rounds):
+        before = after
+        await one_shots(here, count)
+        after = await calm_usage(here)
+        if after.resident - before.resident < ONE_SHOT_MEGABYTES * machine.MEGABYTE:
+            break
+    return before, after
 
 
 async def calm_usage(here: World) -> ResourceUsage:

@@ -236,6 +236,7 @@ class Database(ABC):
     async def compact(self) -> None:
         """Write the database anew without its free space, where deleted rows still stand. Others wait meanwhile."""
 
+    @abstractmethod
     def free_caches(self) -> None:
         """Give back the memory that connections keep only to be quick. Safe from any thread; waits for nobody."""
 

@@ -149,6 +149,9 @@ class PostgresDatabase(Database):
     async def compact(self) -> None:
         """Do nothing: autovacuum frees the space of deleted rows, and new rows overwrite them."""
 
+    def free_caches(self) -> None:
+        """Do nothing: the server keeps the pages."""
+
     def connect(self, seconds: float | None = None) -> Connection:
         """Open a connection with the timeouts that every connection of ours has. The caller closes it."""
         try:

@@ -210,6 +210,9 @@ class DyingDatabase(Database):
     async def compact(self) -> None:
         await self._db.compact()
 
+    def free_caches(self) -> None:
+        self._db.free_caches()
+
 
 def dies_at(monkeypatch: pytest.MonkeyPatch, call: str, *, is_after: bool) -> None:
     """The process ends with this call to the system."""
