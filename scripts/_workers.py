@@ -37,7 +37,7 @@ LONG = (
     "tests/redteam/test_doors.py",
     "tests/e2e/test_faults_of_the_home.py",
     "tests/e2e/test_update.py",
-    "tests/redteam/test_walls.py",
+    "tests/redteam/test_sandboxes.py",
     "tests/redteam/test_api.py",
     "tests/redteam/test_roles.py",
     "tests/e2e/test_what_is_claimed.py",

@@ -150,7 +150,7 @@ OF_NAMESPACES = (
 
 
 @pytest.fixture(params=SANDBOXES)
-def wall(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Everybody but the owner works in this sandbox."""
     if why := SANDBOXES[request.param]():
         pytest.skip(why)
@@ -206,7 +206,7 @@ def workspace_of(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("name", METADATA)
 async def test_no_attack_marks_a_file_of_the_machine(
     start: Start, telegram: FakeTelegram, model: FakeModel, victim: Path, name: str
@@ -218,7 +218,7 @@ async def test_no_attack_marks_a_file_of_the_machine(
     assert looks(victim) == before
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("name", SET_ID)
 async def test_no_file_of_a_workspace_gets_a_set_id_bit(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, name: str
@@ -231,14 +231,14 @@ async def test_no_file_of_a_workspace_gets_a_set_id_bit(
 
 @pytest.mark.parametrize("name", KERNEL)
 async def test_no_way_into_the_kernel_is_open(
-    start: Start, telegram: FakeTelegram, model: FakeModel, wall: str, name: str
+    start: Start, telegram: FakeTelegram, model: FakeModel, sandbox: str, name: str
 ) -> None:
     tried = f"try:\n    print('came to', {KERNEL[name]})\nexcept OSError as error:\n    print('came to', -error.errno)"
     [told] = await attack(start, telegram, model, HEAD.format(victim="", folder="") + tried.format(pid=os.getpid()))
-    assert "came to -" in told, (wall, told)
+    assert "came to -" in told, (sandbox, told)
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 async def test_no_file_of_the_kernel_or_the_system_can_be_written(
     start: Start, telegram: FakeTelegram, model: FakeModel
 ) -> None:
@@ -257,7 +257,7 @@ for name in {names!r}:
     assert told.count("Errno") == len(FILES)
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 async def test_no_setting_of_the_kernel_can_be_opened_for_writing(
     start: Start, telegram: FakeTelegram, model: FakeModel
 ) -> None:
@@ -283,7 +283,7 @@ print("over")
     assert [path for path in opened if not path.startswith(OF_NAMESPACES)] == []
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 async def test_no_socket_of_the_machine_is_reached_with_the_network_on(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:
@@ -320,7 +320,7 @@ EXHAUSTING = {
 }
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("name", EXHAUSTING)
 async def test_the_gateway_answers_others_while_a_user_exhausts_the_sandbox(
     start: Start, telegram: FakeTelegram, model: FakeModel, name: str
@@ -366,7 +366,7 @@ def _running(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.usefixtures("wall")
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize(
     "command",
     [
