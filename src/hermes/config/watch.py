@@ -47,6 +47,8 @@ class ConfigWatch:
         self._files = watched_files(home, environ)
         self._stamps = self._look()
         self._loaded = load(home, environ, cwd, self._manifests)
+        self.current: Config = self._loaded.config
+        """The settings as they are; an attribute, since every request asks for it twenty times."""
         self._logged: frozenset[Problem] = frozenset()
         self._changed = asyncio.Event()
         self.editing = asyncio.Lock()
@@ -55,10 +57,6 @@ class ConfigWatch:
     def next_change(self) -> asyncio.Event:
         """Set at the next change. Whoever follows takes it before looking at ``current``, and then waits for it."""
         return self._changed
-
-    @property
-    def current(self) -> Config:
-        return self._loaded.config
 
     @property
     def loaded(self) -> Loaded:
@@ -101,7 +99,7 @@ class ConfigWatch:
         return load(self._home, self._environ, self._cwd, self._manifests, previous=self._loaded)
 
     def _take(self, loaded: Loaded) -> None:
-        before, self._loaded = self._loaded, loaded
+        before, self._loaded, self.current = self._loaded, loaded, loaded.config
         self._tell_new_problems()
         if loaded.config != before.config or loaded.problems != before.problems:
             self._on_change(loaded)

@@ -97,8 +97,7 @@ class Gate:
             if not _path_of(request) and (inner := self._dashboard.below_base(request)) is not None:
                 return await request.app._handle(inner)  # routed anew, and through this gate
             request = self._dashboard.unwrapped(request)
-            with self._counts.request(request) as counting:
-                return counting.saw(await self._passed(request, handler))
+            return await self._counts.counted(request, self._passed(request, handler))
 
         return gate
 

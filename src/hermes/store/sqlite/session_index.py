@@ -7,7 +7,7 @@ hermes-agent writes it. Requests of the API and subtasks are nobody's chat, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,13 @@ class SessionIndex:
         self._is_due = False
         self._written_at = -WRITE_SECONDS
 
-    def note(self, tx: Tx, session_id: str) -> None:
-        """A session has changed or is gone: the file is due, unless it belongs to no chat."""
-        if not self._is_due:
-            key = _parsed(tx.value("SELECT key FROM sessions WHERE id = :id", id=session_id) or "")
-            self._is_due = key is None or key.platform not in DOORS
+    def note(self, tx: Tx, session_ids: Collection[str]) -> None:
+        """Sessions have changed or are gone: the file is due, unless none of them belongs to a chat."""
+        if self._is_due or not session_ids:
+            return
+        ids = orjson.dumps(list(session_ids)).decode()
+        keys = tx.all("SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))", _parsed, ids=ids)
+        self._is_due = len(keys) < len(session_ids) or any(key is None or key.platform not in DOORS for key in keys)
 
     def hurry(self) -> None:
         """Have the file written at the next look."""

@@ -103,12 +103,14 @@ class SidecarWriter:
             "session": lambda session_id: self._journal.note_session(tx, session_id),
             "deleted": lambda session_id: self._journal.remove(tx, session_id),
         }
+        written: set[str] = set()
         for kind, which in sorted(change for change in due if change[0] != _MIRROR):
             try:
                 work[kind](which)
-                self._index.note(tx, which)
+                written.add(which)
             except OSError as error:
                 failed[kind, which] = error
+        self._index.note(tx, written)
         self._unwritten = set(failed)
         self._say(next(iter(failed.values()), None) or self._keep_index(tx, is_last=is_last))
 

@@ -85,12 +85,12 @@ async def test_it_is_due_once_in_a_while_however_much_is_said(db: Database, tmp_
     await db.write(begin, "s_1", ANA)
     await db.write(begin, "s_2", REQUEST)
     assert index.due_in() is None
-    await db.read(index.note, "s_2")
+    await db.read(index.note, {"s_2"})
     assert index.due_in() is None
-    await db.read(index.note, "s_1")
+    await db.read(index.note, {"s_2", "s_1"})
     assert index.due_in() == 0
     await db.read(index.write)
-    await db.read(index.note, "s_1")
+    await db.read(index.note, {"s_2", "s_1"})
     assert index.due_in() == WRITE_SECONDS
     clock.advance(WRITE_SECONDS)
     assert index.due_in() == 0
@@ -100,7 +100,7 @@ async def test_a_folder_that_cannot_be_written_leaves_the_index_due(db: Database
     (tmp_path / "file").write_text("no folder")
     index = SessionIndex(tmp_path / "file")
     await db.write(begin, "s_1", ANA)
-    await db.read(index.note, "s_1")
+    await db.read(index.note, {"s_2", "s_1"})
     with pytest.raises(StoreIsDownError, match="Not a directory"):
         await db.read(index.write)
     assert index.due_in() == 0

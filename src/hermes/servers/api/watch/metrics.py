@@ -10,7 +10,7 @@ import shutil
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -165,24 +165,22 @@ class Metrics:
         self._longest_lag = 0.0
         self._measures = Measures()
 
-    @contextlib.contextmanager
-    def request(self, request: web.Request) -> Iterator[_Counting]:
+    async def counted(self, request: web.Request, answer: Awaitable[web.StreamResponse]) -> web.StreamResponse:
         """Count one request by its route, its method and the status it is answered with."""
-        counting = _Counting()
+        status = 500
         self.open_requests += 1
         try:
-            yield counting
-        except ApiError as refusal:
-            counting.status = refusal.status
-            raise
-        except web.HTTPException as refusal:
-            counting.status = refusal.status
+            response = await answer
+            status = response.status
+        except (ApiError, web.HTTPException) as refusal:
+            status = refusal.status
             raise
         finally:
             self.open_requests -= 1
             resource = request.match_info.route.resource
             route = resource.canonical.rstrip("/") if resource is not None else "other"
-            self._requests[(request.method if resource is not None else "other", route, counting.status)] += 1
+            self._requests[(request.method if resource is not None else "other", route, status)] += 1
+        return response
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -286,15 +284,6 @@ class Metrics:
             yield family("process_open_fds", "gauge", "Open descriptors.", _alone(files))
         yield family("process_cpu_seconds_total", "counter", "CPU time used.", _alone(times.user + times.system))
         yield family("process_start_time_seconds", "gauge", "When it started.", _alone(started))
-
-
-class _Counting:
-    def __init__(self) -> None:
-        self.status = 500
-
-    def saw(self, response: web.StreamResponse) -> web.StreamResponse:
-        self.status = response.status
-        return response
 
 
 def _of_accounts(accounts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
