@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 from tests.browser.chromium import Page, eventually
 from tests.browser.conftest import Desk, whole
@@ -63,6 +64,30 @@ async def test_answer_is_text_until_what_cleans_it_has_come(desk: Desk, model: F
     await page.wait("document.querySelector('.message.agent strong')?.innerText === 'Ana'")
     await page.wait("document.querySelector('pre .hljs-built_in, pre .hljs-string')")
     assert "<b>bold</b>" in await page.text(".message.agent")
+    assert page.problems == []
+
+
+@whole
+async def test_text_that_is_never_read_stays_text_and_the_others_are_formatted(desk: Desk, model: FakeModel) -> None:
+    first = await desk.signed_in()
+    for number in range(3):
+        model.says(f"Answer **{number}**.")
+        await say(first, f"Question {number}")
+        await first.wait(f"document.querySelectorAll('.message.agent strong').length === {number + 1}")
+        await first.wait("document.querySelector('.composer .round:not(.stop)')")
+    page = await desk.browser.page(beside=first)
+    await page.hold("*/formatting.worker-*")
+    await page.call("Page.navigate", url=await first.run("location.href"))
+    worker = (await eventually(lambda: asyncio.sleep(0, page.held)))[0]
+    page.held.clear()
+    script = base64.b64encode(b"addEventListener('message', () => undefined); postMessage({id: 0, html: []})").decode()
+    typed = [{"name": "Content-Type", "value": "text/javascript"}]
+    await page.call("Fetch.fulfillRequest", requestId=worker, responseCode=200, responseHeaders=typed, body=script)
+    await page.wait_text("Answer **2**.")
+    await eventually(lambda: asyncio.sleep(0, page.held), 100)  # the page gives the silent worker ten seconds
+    await page.release()
+    await page.wait("document.querySelectorAll('.message.agent strong').length === 2")
+    assert "Answer **0**." in await page.text(".lines")
     assert page.problems == []
 
 

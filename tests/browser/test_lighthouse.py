@@ -32,6 +32,37 @@ FIGURES = {
     "speed-index": "SI",
 }
 ANSWER = "Here is **one**:\n\n```python\ndef hello():\n    print('hi')  # 1\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+LONG_ANSWER = """\
+Here is **number {number}**, with `code` and [a link](https://example.com/{number}):
+
+1. the first *step*
+2. the second step
+
+```python
+class Worker{number}:
+    '''Do the work.'''
+
+    def __init__(self, name: str, count: int = {number}) -> None:
+        self.name = name
+        self.count = count
+
+    def run(self) -> list[str]:
+        return [self.name + str(number) for number in range(self.count)]
+
+
+if __name__ == "__main__":
+    print(Worker{number}("a").run())  # {number}
+```
+
+| name | value | note |
+|---|---|---|
+| a | {number} | one |
+| b | 2 | two |
+
+> A quoted sentence that ends here.
+
+And a last paragraph of plain words, long enough to fill more than one line on a phone or on a desktop computer.
+"""
 
 pytestmark = [
     pytest.mark.skipif(not LIGHTHOUSE, reason="measured on asking: ./scripts/web lighthouse"),
@@ -73,7 +104,7 @@ def shown_figures(report: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("form", ["desktop", "mobile"])
-@pytest.mark.parametrize("place", ["new chat", "conversation"])
+@pytest.mark.parametrize("place", ["new chat", "conversation", "long conversation"])
 async def test_chat_page_is_fast_and_accessible_for_lighthouse(
     desk: Desk, model: FakeModel, tmp_path: Path, form: str, place: str
 ) -> None:
@@ -84,6 +115,13 @@ async def test_chat_page_is_fast_and_accessible_for_lighthouse(
             await say(page, f"Write me program {number}.")
             await page.wait(f"document.querySelectorAll('.message.agent table').length === {number + 1}")
             await page.wait("document.querySelector('.composer .round:not(.stop)')")
+    if place == "long conversation":
+        for number in range(50):
+            model.says(LONG_ANSWER.format(number=number))
+            await desk.api.post("/v1/responses", {"input": f"Write me class {number}.", "conversation": "long"})
+        await page.wait("document.querySelectorAll('.conversations-list a').length === 1")
+        await page.run("document.querySelector('.conversations-list a').click()")
+        await page.wait("document.querySelectorAll('.message').length === 100")
     url = str(await page.run("location.href"))
     reports = [await measured(page, url, form, tmp_path) for _ in range(RUNS)]
     if keep := os.environ.get("HERMES_TEST_LIGHTHOUSE_REPORTS", ""):

@@ -35,15 +35,20 @@ export function PlainText({ text, mono = false }: { text: string; mono?: boolean
 }
 
 const FORMATTED_WITHIN_MILLISECONDS = 1000;
+/** Somebody waited in vain: until a text is formatted, nobody waits again. */
+let isLate = false;
 
 /** Wait until these texts are formatted, so that they do not move when they are; but not long. Then they are shown as text first. */
 export async function formatAhead(texts: readonly string[]): Promise<void> {
   const left = texts.filter((text) => text && !isHuge(text) && known(text) === undefined);
   if (!left.length) return;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<void>((done) => { timer = setTimeout(done, FORMATTED_WITHIN_MILLISECONDS); });
-  await Promise.race([Promise.allSettled(left.map(format)), late]);
-  clearTimeout(timer);
+  const all = Promise.allSettled(left.map(format)).then(() => { isLate = false; });
+  if (!isLate) {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((done) => { timer = setTimeout(done, FORMATTED_WITHIN_MILLISECONDS); });
+    await Promise.race([all, late.then(() => { isLate = true; })]);
+    clearTimeout(timer);
+  }
   await new Promise((next) => setTimeout(next)); // drawn in a task of its own: a finger on the page is not kept waiting
 }
 
