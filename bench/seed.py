@@ -17,7 +17,7 @@ from pathlib import Path
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
 from hermes.core.roles import PersonRole
-from hermes.store import codec, inbox, outbox, people
+from hermes.store import codec, inbox, outbox_sending, people
 from hermes.store.db import Tx
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
@@ -96,11 +96,11 @@ def _reply(key: SessionKey, turn_id: str, text: str, now: float) -> Outgoing:
 
 
 def _deliver(tx: Tx, target: str, message_id: str, now: float) -> None:
-    sending = outbox.take(tx, target, owner=OWNER, now=now)
+    sending = outbox_sending.take(tx, target, owner=OWNER, now=now)
     assert sending is not None
     assert sending.sending is not None
-    outbox.record_sent(tx, sending.sending.id, message_id=message_id, note="", now=now)
-    outbox.begin_next(tx, sending.claim, now=now)
+    outbox_sending.record_sent(tx, sending.sending.id, message_id=message_id, note="", now=now)
+    outbox_sending.begin_next(tx, sending.claim, now=now)
 
 
 def _compose(rows: Sequence[InboxRow]) -> Prompt:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hermes.core.keys import ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
-from hermes.store import codec, inbox, outbox, people
+from hermes.store import codec, inbox, outbox, outbox_sending, people
 from hermes.store.db import Tx
 from hermes.store.home import make_home
 from hermes.store.inbox import InboxState, Incoming
@@ -96,7 +96,7 @@ def _plant(tx: Tx, bot: str, answered: Said, *, now: float) -> None:
             tx, [Outgoing(f"ob_{chat}", str(target), f"ob_{chat}", 0, OutboxKind.REPLY, body, now + 6 * HOUR)], now=now
         )
         if chat not in READY:
-            outbox.record_sent(tx, f"ob_{chat}", message_id="1", note="", now=now)
+            outbox_sending.record_sent(tx, f"ob_{chat}", message_id="1", note="", now=now)
 
 
 def _plant_person(tx: Tx, user: str, now: float) -> None:

@@ -16,7 +16,7 @@ from hermes.app.tools import TOOLS
 from hermes.core.errors import GatewayError
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
-from hermes.store import inbox, outbox
+from hermes.store import inbox, outbox_sending
 from tests.fakes import tools
 from tests.fakes.model import FakeModel
 
@@ -166,7 +166,7 @@ async def test_a_dead_letter_is_listed_and_offered_again(client: Client) -> None
     sent = await client.ask("send", target="local:cli", text="late", wait_seconds=5)
     letter_id = sent["letters"][0]["id"]
     now = client.gateway.clock.now()
-    await client.gateway.db.write(outbox.record_rejected, letter_id, reason="too long", now=now)
+    await client.gateway.db.write(outbox_sending.record_rejected, letter_id, reason="too long", now=now)
     (dead,) = await client.ask("outbox.dead")
     assert (dead["id"], dead["reason"], dead["text"]) == (letter_id, "too long", "late")
     async with client.gateway.hub.listen("cli") as heard:

@@ -24,7 +24,7 @@ from hermes.servers.api.bodies import DecisionBody, decode
 from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError
 from hermes.services.gateway import Gateway
-from hermes.store import approvals, claims, grants, inbox, outbox, people
+from hermes.store import approvals, claims, grants, inbox, outbox, outbox_sending, people
 from hermes.store.db import Tx
 from hermes.store.home import make_home
 from hermes.store.open import open_database
@@ -214,7 +214,7 @@ def _plant(tx: Tx, case: Case) -> None:
         calls.append(_new_call(begun.turn.id, case, 1))
     for new in calls:
         outbox.enqueue(tx, new.outgoing, now=START - 10)
-        outbox.record_sent(tx, new.outgoing[0].id, message_id=str(case.number), note="", now=START - 10)
+        outbox_sending.record_sent(tx, new.outgoing[0].id, message_id=str(case.number), note="", now=START - 10)
     tx.run("UPDATE targets SET next_at = NULL")
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(new.call for new in calls))
     steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=START)

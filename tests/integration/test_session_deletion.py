@@ -12,9 +12,9 @@ from hermes.core.roles import PersonRole
 from hermes.hosting.control.handlers.store import StoreVerbs
 from hermes.services.deletion import SessionDeletion
 from hermes.services.gateway import Gateway
-from hermes.store import trace
 from hermes.store.db import Tx
 from hermes.store.open import open_database
+from hermes.store.reports import trace
 from hermes.store.retention import deletion
 from hermes.store.sessions import transcripts
 from tests.fakes.clock import FakeClock

@@ -26,7 +26,6 @@ TABLES = {"core/i18n/en.py", "core/i18n/zh.py"}
 TO_SPLIT = {
     "servers/api/responses/routes.py",
     "servers/api/runs.py",
-    "store/outbox.py",
     "store/sessions/transcripts.py",
     "store/sqlite/database.py",
 }

@@ -31,8 +31,9 @@ from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.people.pairing import Pairings
 from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
-from hermes.store import approvals, inbox, outbox
+from hermes.store import approvals, inbox
 from hermes.store.db import Database, OnTrouble, Tx
+from hermes.store.reports import stats
 
 if TYPE_CHECKING:
     from hermes.agent.kanban import Board
@@ -157,5 +158,5 @@ def _waiting(tx: Tx) -> dict[str, int]:
     return {
         "messages": inbox.waiting_count(tx),
         "approvals": approvals.pending_count(tx),
-        "answers": outbox.waiting_count(tx),
+        "answers": stats.unsent_count(tx),
     }

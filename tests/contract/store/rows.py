@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import BusyMode, rows_of_next_prompt
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role, ToolCall, Usage
-from hermes.store import approvals, claims, codec, inbox, outbox
+from hermes.store import approvals, claims, codec, inbox, outbox, outbox_sending
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -142,14 +142,14 @@ def letter(
     return Outgoing(row_id, target, group or row_id, idx, kind, body, expires_at, turn_id, replaces)
 
 
-async def open_target(db: Database, *rows: Outgoing, now: float = NOW) -> outbox.BegunDelivery:
+async def open_target(db: Database, *rows: Outgoing, now: float = NOW) -> outbox_sending.BegunDelivery:
     """These rows stored, and the first of them in hand."""
     await db.write(outbox.enqueue, rows, now=now)
-    begun = await db.write(outbox.take, rows[0].target, owner=OWNER, now=now)
+    begun = await db.write(outbox_sending.take, rows[0].target, owner=OWNER, now=now)
     assert begun is not None
     return begun
 
 
-async def next_letter(db: Database, held: claims.Claim, *, now: float = NOW) -> outbox.Sending | None:
-    begun = await db.write(outbox.begin_next, held, now=now)
+async def next_letter(db: Database, held: claims.Claim, *, now: float = NOW) -> outbox_sending.Sending | None:
+    begun = await db.write(outbox_sending.begin_next, held, now=now)
     return begun.sending if begun is not None else None

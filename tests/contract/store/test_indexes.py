@@ -13,7 +13,7 @@ import pytest
 
 from hermes.core.keys import AccountKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files, people
+from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files, outbox_sending, people
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.reports import stats, usage
@@ -87,12 +87,12 @@ def test_a_message_from_accept_to_sent_scans_no_table(planner: Planner) -> None:
     ending = turn_end.Ending(DONE.state, DONE.inbox_state, "", DONE.messages, [letter(turn_id=resumed.turn.id)])
     assert turn_end.finish(tx, resumed.claim, resumed.turn, ending, now=NOW)
     claims.due(tx, "targets", now=NOW)
-    sending = outbox.take(tx, TARGET, owner=OWNER, now=NOW)
+    sending = outbox_sending.take(tx, TARGET, owner=OWNER, now=NOW)
     assert sending is not None
     assert sending.sending is not None
-    outbox.record_sent(tx, sending.sending.id, message_id="1", note="", now=NOW)
-    outbox.rest(tx, sending.claim)
-    outbox.begin_next(tx, sending.claim, now=NOW)
+    outbox_sending.record_sent(tx, sending.sending.id, message_id="1", note="", now=NOW)
+    outbox_sending.rest(tx, sending.claim)
+    outbox_sending.begin_next(tx, sending.claim, now=NOW)
     assert planner.scans == []
 
 
@@ -105,11 +105,11 @@ def test_what_goes_wrong_scans_no_table(planner: Planner) -> None:
     inbox.acting(tx)
     turn_end.cancel_waiting(tx, LANE, DONE, now=NOW)
     outbox.enqueue(tx, [letter(row_id="ob_a", turn_id="t_1")], now=NOW)
-    begun = outbox.take(tx, TARGET, owner=OWNER, now=NOW)
+    begun = outbox_sending.take(tx, TARGET, owner=OWNER, now=NOW)
     assert begun is not None
-    outbox.record_not_sent(tx, "ob_a", not_before=NOW, reason="")
-    outbox.record_unknown(tx, "ob_a", not_before=NOW, reason="")
-    outbox.record_rejected(tx, "ob_a", reason="no", now=NOW)
+    outbox_sending.record_not_sent(tx, "ob_a", not_before=NOW, reason="")
+    outbox_sending.record_unknown(tx, "ob_a", not_before=NOW, reason="")
+    outbox_sending.record_rejected(tx, "ob_a", reason="no", now=NOW)
     outbox.record_parked(tx, "ob_a", expires_at=NOW + 9, reason="")
     outbox.unpark(tx, TARGET, now=NOW)
     outbox.hasten(tx, "telegram", now=NOW)
@@ -137,7 +137,7 @@ def test_what_runs_every_minute_and_what_the_status_asks_scan_no_table(planner: 
     outbox.dead_letters(tx, limit=5)
     stats.counts(tx, now=NOW)
     inbox.arrived_counts(tx, since=NOW - 1, before=NOW)
-    outbox.sent_counts(tx, since=NOW - 1, before=NOW)
+    stats.sent_counts(tx, since=NOW - 1, before=NOW)
     counted = "SCAN sessions USING COVERING INDEX"  # to count them all they have to be passed by, in the shortest form
     assert [scan for scan in planner.scans if not scan.startswith(counted)] == []
 

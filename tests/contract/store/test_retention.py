@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hermes.store import codec, inbox, outbox, trace
+from hermes.store import codec, inbox, outbox, outbox_sending
 from hermes.store.api import pictures
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
+from hermes.store.reports import trace
 from hermes.store.retention import deletion, pruning
 from hermes.store.retention.pruning import START, Place
 from hermes.store.sessions import transcripts
@@ -44,8 +45,8 @@ async def ended_turn(database: Database, text: str = "hi", *, lane: str = LANE, 
     await finish(database, begun, now=now)
     held = await open_target(database, letter(turn_id=begun.turn.id, expires_at=now + 3600), now=now)
     assert held.sending is not None
-    await database.write(outbox.record_sent, held.sending.id, message_id="1", note="", now=now)
-    await database.write(outbox.rest, held.claim)
+    await database.write(outbox_sending.record_sent, held.sending.id, message_id="1", note="", now=now)
+    await database.write(outbox_sending.rest, held.claim)
     return begun.turn.id
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.store import claims, clock_change, inbox, outbox, pairings
+from hermes.store import claims, clock_change, inbox, outbox, outbox_sending, pairings
 from hermes.store.db import Database
 from tests.contract.store.rows import LANE, NOW, OWNER, TARGET, incoming, letter, open_target
 
@@ -12,12 +12,12 @@ BACK = NOW + 2 - DAY  # what the clock says now, two seconds after everything he
 
 async def test_a_row_that_waits_for_its_next_try_waits_no_longer(database: Database) -> None:
     begun = await open_target(database, letter("hello", row_id="ob_a"))
-    await database.write(outbox.record_not_sent, "ob_a", not_before=NOW + 5, reason="told to wait 5 s")
-    await database.write(outbox.begin_next, begun.claim, now=NOW + 1)
+    await database.write(outbox_sending.record_not_sent, "ob_a", not_before=NOW + 5, reason="told to wait 5 s")
+    await database.write(outbox_sending.begin_next, begun.claim, now=NOW + 1)
     await database.write(clock_change.shift_back, by=DAY, now=BACK)
     assert await database.read(claims.due, "targets", now=BACK) == []
     assert await database.read(claims.due, "targets", now=BACK + 3) == [TARGET]
-    again = await database.write(outbox.take, TARGET, owner=OWNER, now=BACK + 3)
+    again = await database.write(outbox_sending.take, TARGET, owner=OWNER, now=BACK + 3)
     assert again is not None
     assert again.sending is not None
     assert again.sending.id == "ob_a"
@@ -43,7 +43,7 @@ async def test_a_message_that_is_joined_with_the_next_is_not_held_back(database:
 
 async def test_what_is_not_waiting_stays_as_it_is(database: Database) -> None:
     await open_target(database, letter("hello", row_id="ob_a"))
-    await database.write(outbox.record_sent, "ob_a", message_id="55", note="", now=NOW + 1)
+    await database.write(outbox_sending.record_sent, "ob_a", message_id="55", note="", now=NOW + 1)
     before = await database.read(outbox.get, "ob_a")
     await database.write(clock_change.shift_back, by=DAY, now=BACK)
     assert await database.read(outbox.get, "ob_a") == before
@@ -60,7 +60,7 @@ async def test_an_answer_does_not_expire_because_the_clock_went_ahead(database: 
     assert before is not None
     assert after is not None
     assert after.expires_at == before.expires_at + DAY
-    begun = await database.write(outbox.take, TARGET, owner=OWNER, now=AHEAD)
+    begun = await database.write(outbox_sending.take, TARGET, owner=OWNER, now=AHEAD)
     assert begun is not None
     assert begun.sending is not None
     assert begun.sending.id == "ob_a"
@@ -68,8 +68,8 @@ async def test_an_answer_does_not_expire_because_the_clock_went_ahead(database: 
 
 async def test_a_row_that_waits_for_its_next_try_waits_as_long_as_before(database: Database) -> None:
     begun = await open_target(database, letter("hello", row_id="ob_a"))
-    await database.write(outbox.record_not_sent, "ob_a", not_before=NOW + 5, reason="told to wait 5 s")
-    await database.write(outbox.begin_next, begun.claim, now=NOW + 1)
+    await database.write(outbox_sending.record_not_sent, "ob_a", not_before=NOW + 5, reason="told to wait 5 s")
+    await database.write(outbox_sending.begin_next, begun.claim, now=NOW + 1)
     await database.write(clock_change.shift_forward, by=DAY, now=NOW + 2)
     assert await database.read(claims.due, "targets", now=AHEAD) == []
     assert await database.read(claims.due, "targets", now=AHEAD + 3) == [TARGET]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hermes.store import inbox, outbox, people, trace
+from hermes.store import inbox, outbox, outbox_sending, people
 from hermes.store.db import Database
 from hermes.store.inbox import InboxState
-from hermes.store.reports import stats
+from hermes.store.reports import stats, trace
 from hermes.store.sessions import transcripts
 from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
 
@@ -57,7 +57,7 @@ async def test_a_message_is_found_by_its_platforms_own_id(database: Database, na
     sent = letter(row_id="ob_ev_mine")
     await database.write(inbox.accept, [event, incoming(keys=("telegram/77/msg:17:2001",))], now=NOW)
     await database.write(outbox.enqueue, [sent], now=NOW)
-    await database.write(outbox.record_sent, sent.id, message_id="m-17", note="", now=NOW)
+    await database.write(outbox_sending.record_sent, sent.id, message_id="m-17", note="", now=NOW)
     life = await database.read(trace.life_of, name)
     assert life is not None
     assert life.events[0].id == event.id

@@ -44,9 +44,9 @@ from hermes.servers.app import RouteAdder, json_response
 from hermes.services.events import ApprovalRequested, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.requests.outcomes import read_result
 from hermes.services.requests.requests import PLATFORM, RequestHandle, RequestState
-from hermes.store import trace
 from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
+from hermes.store.reports import trace
 
 if TYPE_CHECKING:
     from hermes.servers.api.direct.tasks import BackgroundTasks

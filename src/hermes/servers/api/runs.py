@@ -38,10 +38,11 @@ from hermes.servers.app import RouteAdder, json_response
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM, RequestState
 from hermes.store import approvals as stored_approvals
-from hermes.store import codec, trace
+from hermes.store import codec
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
+from hermes.store.reports import trace
 from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import AccountKey, Target
 from hermes.core.ports import Clock
 from hermes.services.time_zone import zone_of
-from hermes.store import inbox, outbox
+from hermes.store import inbox
 from hermes.store.db import Database, Tx
+from hermes.store.reports import stats
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ def _traffic_between(tx: Tx, *, since: float, before: float) -> dict[AccountKey,
     found: dict[AccountKey, AccountTraffic] = {}
     for (platform, account), count in inbox.arrived_counts(tx, since=since, before=before).items():
         found.setdefault(AccountKey(platform, account), AccountTraffic()).arrived += count
-    for text, count in outbox.sent_counts(tx, since=since, before=before).items():
+    for text, count in stats.sent_counts(tx, since=since, before=before).items():
         with suppress(ValueError):  # a damaged row
             target = Target.parse(text)
             found.setdefault(AccountKey(target.platform, target.account), AccountTraffic()).delivered += count

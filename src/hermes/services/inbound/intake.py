@@ -26,7 +26,7 @@ from hermes.services.inbound.notices import Notices
 from hermes.services.inbound.owner_settings import apply_settings
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.turns.lanes import Lanes, give_back
-from hermes.store import inbox, outbox, people
+from hermes.store import inbox, outbox, outbox_quota, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import Accepted, InboxState
 from hermes.store.turns.begin import BegunTurn
@@ -237,7 +237,7 @@ def _store_batch(
     if source.sends_per_inbound:
         new = {_target_of(arrival) for arrival, taken in zip(arrivals, accepted, strict=True) if taken.is_new}
         for target in new & writers:
-            outbox.allow(tx, target, sends=source.sends_per_inbound)
+            outbox_quota.allow(tx, target, sends=source.sends_per_inbound)
     if cursor:
         people.move_marks(tx, account.platform, account.account, cursor)
     # Last, so that a turn takes all that came for its lane in this batch.

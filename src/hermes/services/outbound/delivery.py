@@ -31,11 +31,12 @@ from hermes.core.ports import Adapter, Clock
 from hermes.services.outbound import media
 from hermes.services.outbound.rate_limits import NO_LIMITS, RateLimiter, Slot
 from hermes.services.stale_claims import Orphans
-from hermes.store import claims, codec, outbox
+from hermes.store import claims, codec, outbox, outbox_sending
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import BegunDelivery, OutboxKind, Sending
+from hermes.store.outbox import OutboxKind
 from hermes.store.outbox_quota import LateNotes, ReplyQuota
+from hermes.store.outbox_sending import BegunDelivery, Sending
 from hermes.store.turns import turns
 
 log = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class Delivery:
         """Claim an idle target and begin its row in the storing transaction, which saves a commit. May run twice."""
         if self._is_draining or target in self._active or (self._served is not None and not self._served.has(target)):
             return None
-        return outbox.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))
+        return outbox_sending.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))
 
     def reserve(self, target: str) -> Slot | None:
         """Reserve a slot for a row of an idle target, if it could be sent at once."""
@@ -208,7 +209,7 @@ class Delivery:
         place = self._place_now(target) or await self._rate_limiter.final(Target.parse(target))
         try:
             begun = await self._db.claim(
-                outbox.take,
+                outbox_sending.take,
                 target,
                 owner=self._owner,
                 now=self._clock.now(),
@@ -308,7 +309,7 @@ class Delivery:
 
     def _sent(self, sending: Sending, receipt: Receipt) -> AttemptOutcome:
         def record(tx: Tx, now: float) -> None:
-            outbox.record_sent(tx, sending.id, message_id=receipt.message_id, note=receipt.note, now=now)
+            outbox_sending.record_sent(tx, sending.id, message_id=receipt.message_id, note=receipt.note, now=now)
 
         return AttemptOutcome(record, is_sent=True)
 
@@ -323,7 +324,9 @@ class Delivery:
             case WindowClosedError():
                 return self._parked(sending, reason)
             case RejectedError() if sending.replaces_message and sending.kind != OutboxKind.EDIT:
-                return AttemptOutcome(lambda tx, _: outbox.send_anew(tx, sending.id, reason=reason), reason=reason)
+                return AttemptOutcome(
+                    lambda tx, _: outbox_sending.send_anew(tx, sending.id, reason=reason), reason=reason
+                )
             case RejectedError():
                 return self._dead(sending, reason)
             case CredentialsError() | ConflictError():
@@ -333,7 +336,7 @@ class Delivery:
 
     def _dead(self, sending: Sending, reason: str) -> AttemptOutcome:
         return AttemptOutcome(
-            lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason
+            lambda tx, now: outbox_sending.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason
         )
 
     def _with_word(self, sending: Sending, body: OutboundMessage, outcome: AttemptOutcome) -> AttemptOutcome:
@@ -376,7 +379,7 @@ class Delivery:
 
     def _later(self, sending: Sending, seconds: float, reason: str) -> AttemptOutcome:
         def record(tx: Tx, now: float) -> None:
-            outbox.record_not_sent(
+            outbox_sending.record_not_sent(
                 tx, sending.id, not_before=now + seconds, reason=reason, was_counted=sending.is_counted
             )
 
@@ -386,7 +389,7 @@ class Delivery:
         seconds = self._backoff(sending.repeats + 1)
 
         def record(tx: Tx, now: float) -> None:
-            outbox.record_unknown(tx, sending.id, not_before=now + seconds, reason=reason)
+            outbox_sending.record_unknown(tx, sending.id, not_before=now + seconds, reason=reason)
 
         return AttemptOutcome(record, reason=reason, again_in=seconds)
 
@@ -395,7 +398,7 @@ class Delivery:
 
         def record(tx: Tx, now: float) -> None:
             if sending.kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW, OutboxKind.EDIT):
-                outbox.record_rejected(tx, sending.id, reason=reason, now=now)
+                outbox_sending.record_rejected(tx, sending.id, reason=reason, now=now)
             else:
                 outbox.record_parked(tx, sending.id, expires_at=now + lifetime, reason=reason)
 
@@ -412,9 +415,9 @@ def _record_and_next(
     """A receipt always counts; whatever else was learned counts only for who still holds the target."""
     if outcome.is_sent or claims.seq_of(tx, "targets", held) is not None:
         outcome.record(tx, now)
-    if outcome.is_sent and outbox.rest(tx, held):
+    if outcome.is_sent and outbox_sending.rest(tx, held):
         return BegunDelivery(held, None)
-    return outbox.begin_next(tx, held, now=now, may_begin=may_begin, terms=terms)
+    return outbox_sending.begin_next(tx, held, now=now, may_begin=may_begin, terms=terms)
 
 
 def _nothing_left_us(tx: Tx, begun: BegunDelivery | None) -> None:
@@ -422,5 +425,5 @@ def _nothing_left_us(tx: Tx, begun: BegunDelivery | None) -> None:
     if begun is None or begun.sending is None:
         return
     sending = begun.sending
-    outbox.record_not_sent(tx, sending.id, not_before=0.0, reason="", was_counted=sending.is_counted)
+    outbox_sending.record_not_sent(tx, sending.id, not_before=0.0, reason="", was_counted=sending.is_counted)
     claims.abandon(tx, "targets", begun.claim, now=0.0)

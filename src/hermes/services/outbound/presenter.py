@@ -38,7 +38,8 @@ from hermes.services.outbound.rate_limits import RateLimiter, Slot, Urgency
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import outbox
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import BegunDelivery, OutboxKind, Outgoing
+from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox_sending import BegunDelivery
 
 log = logging.getLogger(__name__)
 

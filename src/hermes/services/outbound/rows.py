@@ -17,7 +17,8 @@ from hermes.services.outbound.rate_limits import Slot
 from hermes.store import codec
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.outbox import BegunDelivery, OutboxKind, Outgoing
+from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox_sending import BegunDelivery
 
 # One message to a platform that is not running now: split at what every platform takes.
 UNKNOWN_PLATFORM = Capabilities(text_limit=1900, text_unit=TextUnit.UTF16)  # fits wherever it may lead

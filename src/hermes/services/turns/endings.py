@@ -21,7 +21,7 @@ from hermes.services.turns.compression import FinishedTurn
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.stop import StopReason
 from hermes.services.turns.turn import RunningTurn, TurnServices
-from hermes.store import outbox, outbox_files
+from hermes.store import outbox_files, outbox_sending
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
 from hermes.store.turns import end as turn_end
@@ -160,7 +160,7 @@ class Endings:
         calls: Sequence[ToolCall],
         *,
         now: float,
-    ) -> tuple[bool, outbox.BegunDelivery | None]:
+    ) -> tuple[bool, outbox_sending.BegunDelivery | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         outbox_files.note(tx, mail.files)
         if calls and work.steps:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import inbox, outbox, trace
+from hermes.store import inbox, outbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import OutboxRow
-from hermes.store.trace import Latest
+from hermes.store.reports import trace
+from hermes.store.reports.trace import Latest
 
 NO_MESSAGES = ("preview", "edit")
 """Rows of the outbox that only refresh another."""

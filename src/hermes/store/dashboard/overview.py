@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import approvals, outbox
+from hermes.store import approvals
 from hermes.store.db import Tx
+from hermes.store.reports import stats
 
 MAX_LATENCIES = 1000
 """Latency is of so many messages at most, the newest of today."""
@@ -83,9 +84,9 @@ def counts(tx: Tx, *, since: float, now: float, lane_ending: str = "", person_id
         sent=int(sent),
         waiting=int(waiting),
         oldest_age=max(0.0, now - float(oldest)) if oldest is not None else None,
-        answers_waiting=outbox.waiting_count(tx) if of_all else 0,
+        answers_waiting=stats.unsent_count(tx) if of_all else 0,
         approvals_waiting=approvals.pending_count(tx) if of_all else 0,
-        dead_letters=outbox.dead_letter_count(tx) if of_all else 0,
+        dead_letters=stats.dead_letter_count(tx) if of_all else 0,
         latencies=tuple(latencies),
         turns=int(turns),
         prompt_tokens=int(prompt),

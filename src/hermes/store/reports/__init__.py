@@ -1,1 +1,1 @@
-"""Read across the tables: counts, used tokens."""
+"""Read across the tables: counts, used tokens, the life of a message."""

@@ -74,8 +74,8 @@ def counts(tx: Tx, *, now: float) -> dict[str, Any]:
         "sessions": int(tx.value("SELECT COUNT(*) FROM sessions")),
         "people": {str(role): int(number) for role, number in roles},
         "has_owner": people.has_owner(tx),
-        "dead_letters": outbox.dead_letter_count(tx),
-        "today": outbox.counts(tx, since=now - DAY_SECONDS),
+        "dead_letters": dead_letter_count(tx),
+        "today": outbox_counts(tx, since=now - DAY_SECONDS),
         "oldest": tx.value("SELECT MIN(received_at) FROM inbox"),
         "deleting": int(tx.value("SELECT COUNT(*) FROM deleted_sessions")),
     }
@@ -97,4 +97,39 @@ def sizes(tx: Tx) -> dict[str, int]:
     from hermes.store.retention import pruning  # loaded when somebody asks
 
     found = pruning.stored(tx)
-    return {"bytes": found["bytes"], "free": found["free"], "dead_letters": outbox.dead_letter_count(tx)}
+    return {"bytes": found["bytes"], "free": found["free"], "dead_letters": dead_letter_count(tx)}
+
+
+# The outbox
+
+
+def outbox_counts(tx: Tx, *, since: float) -> dict[str, int]:
+    """How many rows are in each state, of those made since then or still open."""
+    rows = tx.all(
+        "SELECT state, COUNT(*) FROM outbox WHERE created_at >= :since GROUP BY state", lambda *row: row, since=since
+    )
+    return {str(state): int(count) for state, count in rows}
+
+
+def sent_counts(tx: Tx, *, since: float, before: float) -> dict[str, int]:
+    """How many rows each target was sent in that time, of those made up to an hour before it."""
+    rows = tx.all(
+        """
+        SELECT target, COUNT(*) FROM outbox WHERE created_at >= :made_since AND created_at < :before
+            AND state = 'sent' AND settled_at >= :since AND settled_at < :before GROUP BY target
+        """,
+        lambda *row: row,
+        made_since=since - 3600.0,
+        since=since,
+        before=before,
+    )
+    return {str(target): int(count) for target, count in rows}
+
+
+def unsent_count(tx: Tx) -> int:
+    """How many deliveries are not settled: ready, under way or parked."""
+    return int(tx.value("SELECT COUNT(*) FROM outbox WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked')"))
+
+
+def dead_letter_count(tx: Tx) -> int:
+    return int(tx.value(f"SELECT COUNT(*) FROM outbox WHERE {outbox.IS_DEAD_LETTER}"))

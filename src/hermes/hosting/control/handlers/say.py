@@ -36,11 +36,12 @@ from hermes.services.events import (
 )
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.tool_progress import progress_line
-from hermes.store import approvals, inbox, outbox, trace
+from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState
 from hermes.store.outbox import OutboxKind, OutboxState
+from hermes.store.reports import trace
 from hermes.store.turns import tool_calls, turns
 from hermes.store.turns.retry import event_after
 from hermes.store.turns.turns import TurnState

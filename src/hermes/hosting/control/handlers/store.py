@@ -19,15 +19,15 @@ from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.people import PeopleVerbs
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Approvals
-from hermes.store import codec, inbox, outbox, trace
+from hermes.store import codec, inbox, outbox
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
-from hermes.store.reports import stats
+from hermes.store.reports import stats, trace
+from hermes.store.reports.trace import Latest, Life
 from hermes.store.sessions import transcripts
 from hermes.store.sqlite import backup, losses
 from hermes.store.sqlite.transcript_files import Journal
-from hermes.store.trace import Latest, Life
 from hermes.store.turns.turns import TurnState
 
 if TYPE_CHECKING:

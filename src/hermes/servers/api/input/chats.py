@@ -31,9 +31,9 @@ from hermes.services.requests.requests import PLATFORM
 from hermes.store import people
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.reports.trace import REPLY_TO_COMMAND
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session
-from hermes.store.trace import REPLY_TO_COMMAND
 
 
 @dataclass(frozen=True, slots=True)

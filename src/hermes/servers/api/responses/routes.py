@@ -60,11 +60,12 @@ from hermes.servers.api.security import refuse_tools
 from hermes.servers.api.streams.leaving import minding_the_client, stops_when_left
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM, RequestHandle
-from hermes.store import codec, inbox, trace
+from hermes.store import codec, inbox
 from hermes.store.api import pictures
 from hermes.store.api.idempotency import KEPT_SECONDS
 from hermes.store.api.responses import NewResponse, StoredResponse
 from hermes.store.ids import new_id
+from hermes.store.reports import trace
 from hermes.store.turns import tool_calls
 
 TOOL_ITEMS_HEADER = "X-Hermes-Tool-Items"

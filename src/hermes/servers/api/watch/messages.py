@@ -17,13 +17,14 @@ from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.manage.demand import demand
 from hermes.servers.api.watch.paging import LARGEST_PAGE, PAGE, page_of, place_of, whole_number
 from hermes.servers.app import json_response
-from hermes.store import outbox, trace
+from hermes.store import outbox
 from hermes.store.dashboard import messages
 from hermes.store.dashboard.messages import MessageFilter
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxRow, OutboxState
-from hermes.store.trace import Latest
+from hermes.store.reports import trace
+from hermes.store.reports.trace import Latest
 
 MAX_TEXT_CHARS = 200
 MAX_DETAIL_CHARS = 4000

@@ -7,10 +7,11 @@ from typing import Any
 
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage, TextUnit
-from hermes.store import claims, codec, outbox
+from hermes.store import claims, codec, outbox, outbox_quota, outbox_sending
 from hermes.store.db import Database
-from hermes.store.outbox import BegunDelivery, OutboxKind, OutboxRow, Outgoing
+from hermes.store.outbox import OutboxKind, OutboxRow, Outgoing
 from hermes.store.outbox_quota import LateNotes, ReplyQuota
+from hermes.store.outbox_sending import BegunDelivery
 from tests.contract.store.rows import NOW, OWNER, TARGET
 
 LAST, LATE = "(write for the rest)", "(late:)"
@@ -31,11 +32,11 @@ def row(name: str, text: str, kind: OutboxKind = OutboxKind.REPLY, **more: Any) 
 async def put(db: Database, *rows: Outgoing, sends: int | None = None) -> None:
     await db.write(outbox.enqueue, rows, now=NOW)
     if sends is not None:
-        await db.write(outbox.allow, TARGET, sends=sends)
+        await db.write(outbox_quota.allow, TARGET, sends=sends)
 
 
 async def begin(db: Database, now: float = NOW) -> BegunDelivery | None:
-    return await db.write(outbox.take, TARGET, owner=OWNER, now=now, terms=TERMS)
+    return await db.write(outbox_sending.take, TARGET, owner=OWNER, now=now, terms=TERMS)
 
 
 async def next_text(db: Database, now: float = NOW) -> str:
@@ -43,7 +44,7 @@ async def next_text(db: Database, now: float = NOW) -> str:
     begun = await begin(db, now)
     if begun is None or begun.sending is None:
         return ""
-    await db.write(outbox.record_sent, begun.sending.id, message_id="9", note="", now=now)
+    await db.write(outbox_sending.record_sent, begun.sending.id, message_id="9", note="", now=now)
     await db.write(claims.abandon, "targets", begun.claim, now=now)
     return codec.load_outbound(begun.sending.body).text
 
@@ -72,7 +73,7 @@ async def test_while_it_is_on_its_way_what_was_joined_is_neither_open_nor_sent(d
     begun = await begin(database)
     assert begun is not None
     assert await states(database, "ob_a", "ob_b") == ["unknown", "joined"]
-    await database.write(outbox.record_rejected, "ob_a", reason="no", now=NOW)
+    await database.write(outbox_sending.record_rejected, "ob_a", reason="no", now=NOW)
     assert await states(database, "ob_a", "ob_b") == ["dead", "dead"]
     assert await database.write(outbox.retry_dead, "ob_a", expires_at=NOW + 100, now=NOW)
     assert await states(database, "ob_a", "ob_b") == ["ready", "joined"]
@@ -85,25 +86,25 @@ async def test_what_did_not_leave_takes_along_what_came_meanwhile(database: Data
     await put(database, row("ob_a", "one"), sends=9)
     begun = await begin(database)
     assert begun is not None
-    await database.write(outbox.record_not_sent, "ob_a", not_before=NOW, reason="unreachable")
+    await database.write(outbox_sending.record_not_sent, "ob_a", not_before=NOW, reason="unreachable")
     await put(database, row("ob_b", "two"))
     await database.write(claims.abandon, "targets", begun.claim, now=NOW)
     assert await next_text(database) == "one\n\ntwo"
-    assert await database.read(outbox.sends_left, TARGET) == 8, "what did not leave was not counted"
+    assert await database.read(outbox_quota.sends_left, TARGET) == 8, "what did not leave was not counted"
 
 
 async def test_what_was_begun_without_counting_gives_nothing_back(database: Database) -> None:
     """An account that is not up yet, or is paused, tells no terms: its letters are begun and put off, each minute."""
     await put(database, row("ob_a", "one"), sends=2)
     for _ in range(3):
-        begun = await database.write(outbox.take, TARGET, owner=OWNER, now=NOW)
+        begun = await database.write(outbox_sending.take, TARGET, owner=OWNER, now=NOW)
         assert begun is not None
         assert begun.sending is not None
         await database.write(
-            outbox.record_not_sent, "ob_a", not_before=NOW, reason="off", was_counted=begun.sending.is_counted
+            outbox_sending.record_not_sent, "ob_a", not_before=NOW, reason="off", was_counted=begun.sending.is_counted
         )
         await database.write(claims.abandon, "targets", begun.claim, now=NOW)
-    assert await database.read(outbox.sends_left, TARGET) == 2
+    assert await database.read(outbox_quota.sends_left, TARGET) == 2
 
 
 async def test_what_may_have_arrived_is_repeated_as_it_was(database: Database) -> None:
@@ -111,7 +112,7 @@ async def test_what_may_have_arrived_is_repeated_as_it_was(database: Database) -
     begun = await begin(database)
     assert begun is not None
     await put(database, row("ob_b", "two"))
-    await database.write(outbox.record_unknown, "ob_a", not_before=NOW, reason="no answer")
+    await database.write(outbox_sending.record_unknown, "ob_a", not_before=NOW, reason="no answer")
     await database.write(claims.abandon, "targets", begun.claim, now=NOW)
     assert await next_text(database) == "one"
     assert await next_text(database) == "two"
@@ -140,7 +141,7 @@ async def test_the_last_that_may_be_sent_says_so_and_the_rest_waits_for_the_next
     assert await states(database, "ob_2", "ob_3") == ["parked", "parked"]
     assert (await get(database, "ob_2")).expires_at == NOW + 1000
     await database.write(outbox.unpark, TARGET, now=NOW)
-    await database.write(outbox.allow, TARGET, sends=2)
+    await database.write(outbox_quota.allow, TARGET, sends=2)
     assert await next_text(database) == "a text of number 2", "that it waits was said"
 
 
@@ -155,7 +156,7 @@ async def test_where_the_last_has_no_room_for_it_the_word_goes_alone(database: D
 async def test_what_was_joined_is_not_lost_when_the_last_has_no_room_for_the_word(database: Database) -> None:
     terms = replace(TERMS, note_room=0)
     await put(database, row("ob_a", "some fifteen ch"), row("ob_b", "and ten ch"), row("ob_c", "behind"), sends=1)
-    begun = await database.write(outbox.take, TARGET, owner=OWNER, now=NOW, terms=terms)
+    begun = await database.write(outbox_sending.take, TARGET, owner=OWNER, now=NOW, terms=terms)
     assert begun is not None
     assert begun.sending is not None
     assert codec.load_outbound(begun.sending.body).text == LAST
@@ -186,12 +187,12 @@ async def test_what_may_have_arrived_keeps_its_mark_while_it_waits(database: Dat
     await put(database, row("ob_a", "one"), sends=1)
     begun = await begin(database)
     assert begun is not None
-    await database.write(outbox.record_unknown, "ob_a", not_before=NOW, reason="no answer")
+    await database.write(outbox_sending.record_unknown, "ob_a", not_before=NOW, reason="no answer")
     await database.write(claims.abandon, "targets", begun.claim, now=NOW)
     assert await next_text(database) == ""
     assert await states(database, "ob_a") == ["parked"]
     await database.write(outbox.unpark, TARGET, now=NOW)
-    await database.write(outbox.allow, TARGET, sends=9)
+    await database.write(outbox_quota.allow, TARGET, sends=9)
     again = await begin(database)
     assert again is not None
     assert again.sending is not None
@@ -203,4 +204,4 @@ async def test_where_nobody_has_written_nothing_is_counted(database: Database) -
     for number in range(12):
         await put(database, row(f"ob_{number}", "a text that fills all of it"))
         assert await next_text(database) == "a text that fills all of it"
-    assert await database.read(outbox.sends_left, TARGET) is None
+    assert await database.read(outbox_quota.sends_left, TARGET) is None
