@@ -23,7 +23,7 @@ from hermes.store.home import make_home
 from hermes.store.inbox import InboxState, Incoming
 from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from tests.chaos.world import Victim, World, opened, until
 from tests.fakes.server import Said
 from tests.fakes.telegram import FakeTelegram
@@ -104,7 +104,7 @@ def _plant_person(tx: Tx, user: str, now: float) -> None:
 
 
 def _plant_session(tx: Tx, number: int, now: float) -> None:
-    transcripts.start(tx, f"s_{number}", str(SessionKey("telegram", ChatKind.DM, str(number))), now=now)
+    sessions.start(tx, f"s_{number}", str(SessionKey("telegram", ChatKind.DM, str(number))), now=now)
     said = [ChatMessage(Role.USER, f"question {number} " + "x" * 300), ChatMessage(Role.ASSISTANT, "answer " * 40)]
     transcripts.append(tx, f"s_{number}", f"t_{number}", said * 2, now=now)
 

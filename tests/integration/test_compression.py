@@ -14,7 +14,7 @@ from hermes.hosting.control.handlers.store import StoreVerbs
 from hermes.services.gateway import Gateway
 from hermes.services.turns.compression import REST_TURNS
 from hermes.store.db import Tx
-from hermes.store.sessions import revisions, transcripts
+from hermes.store.sessions import rebuild, revisions, transcripts
 from hermes.store.sqlite.transcript_files import Journal
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -267,7 +267,7 @@ async def test_revisions_and_undo_come_back_from_the_transcripts_file(
                 tx.run(f"DELETE FROM {table}")
 
         await gateway.db.write(lose)
-        await gateway.db.write(transcripts.put_back, name, rebuilt.session, rebuilt.lines)
+        await gateway.db.write(rebuild.put_back, name, rebuilt.session, rebuilt.lines)
         again = await gateway.db.read(transcripts.context, name)
     assert again.summary == wanted.summary == SUMMARY
     assert again.messages == wanted.messages

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions import sessions
+from hermes.store.sessions.sessions import Session
 from tests.fakes.model import FakeModel, ToolUse, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
@@ -64,7 +64,7 @@ async def test_ben_meets_nothing_of_anas(
     hers = tmp_path / "home" / "workspaces" / f"p_telegram_{ANA}"
     async with start(**PEOPLE) as gateway:
         await everywhere(telegram, model, hers)
-        theirs: list[Session] = await gateway.db.read(transcripts.newest)
+        theirs: list[Session] = await gateway.db.read(sessions.newest)
         ids = [session.id for session in theirs]
         requests = len(model.requests)
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hermes.services.gateway import Gateway
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -179,4 +179,4 @@ async def test_a_crash_right_after_the_renewal_tells_it_once(
     async with start(clock=clock) as gateway:
         await telegram.wait_for(lambda: "echo: after" in telegram.texts(), SECONDS)
         assert telegram.texts().count(IDLE_NOTICE) == 1
-        assert len(await gateway.db.read(transcripts.newest)) == 2
+        assert len(await gateway.db.read(sessions.newest)) == 2

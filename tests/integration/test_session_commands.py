@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions import sessions
+from hermes.store.sessions.sessions import Session
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
@@ -28,7 +28,7 @@ def _said(telegram: FakeTelegram, user: int) -> list[str]:
 
 
 async def newest(gateway: Gateway) -> list[Session]:
-    return await gateway.db.read(transcripts.newest)
+    return await gateway.db.read(sessions.newest)
 
 
 def heard(model: FakeModel) -> list[str]:
@@ -69,7 +69,7 @@ async def test_a_branch_is_a_copy_and_the_original_stays_as_it_was(
         assert heard(model) == ["the trunk", "the twig"]
         copy = next(one for one in await newest(gateway) if one.id != trunk.id)
         assert (copy.title, copy.seq) == ("Another way", 4)
-        kept = await gateway.db.read(transcripts.get, trunk.id)
+        kept = await gateway.db.read(sessions.get, trunk.id)
         assert kept is not None
         assert kept.seq == 2
         await ask(telegram, f"/resume {trunk.id}")

@@ -16,7 +16,7 @@ from hermes.store.db import Tx
 from hermes.store.open import open_database
 from hermes.store.reports import trace
 from hermes.store.retention import deletion
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -64,7 +64,7 @@ async def plant(gateway: Gateway, telegram: FakeTelegram, model: FakeModel) -> s
     await answered(telegram, f"Yes: {SENTENCE}.")
     await turn_is(gateway, "done")
     await says(telegram, f"/title {SENTENCE}")
-    [session] = await gateway.db.read(transcripts.newest)
+    [session] = await gateway.db.read(sessions.newest)
     await SessionSearch(gateway.db, gateway.home, gateway.clock).search(
         "marmalade", person_id="p_telegram_7", session_id="", count=1
     )
@@ -122,7 +122,7 @@ async def test_what_is_still_to_be_delivered_is_delivered_before_its_words_go(
         telegram.limit_next_send(1)
         telegram.user_says(SENTENCE)
         await turn_is(gateway, "done")
-        [session] = await gateway.db.read(transcripts.newest)
+        [session] = await gateway.db.read(sessions.newest)
         deleted = await delete(gateway, session.id)
         assert telegram.texts() == []
         assert not deleted["is_complete"]
@@ -148,7 +148,7 @@ async def test_a_database_that_is_large_is_written_anew_at_night(
         telegram.user_says(SENTENCE)
         await answered(telegram, f"echo: {SENTENCE}")
         await turn_is(gateway, "done")
-        [session] = await gateway.db.read(transcripts.newest)
+        [session] = await gateway.db.read(sessions.newest)
         assert not (await delete(gateway, session.id))["is_complete"]
         assert await gateway.db.read(_words) == 0, "the tables hold nothing of it at once"
         await gateway.deletion().sweep(is_night=False)

@@ -11,7 +11,7 @@ import pytest
 from hermes.core.errors import GatewayError
 from hermes.hosting.control.handlers.store import StoreVerbs
 from hermes.services.gateway import Gateway
-from hermes.store.sessions import revisions, transcripts
+from hermes.store.sessions import revisions, sessions, transcripts
 from hermes.store.sqlite.transcript_files import Journal
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -126,7 +126,7 @@ async def test_transcripts_of_our_own_keep_their_names_and_what_was_taken_back(
         await ask(telegram, "/undo")
         [session] = await newest(gateway)
         await gateway.db.read(Journal(tmp_path / "other").catch_up, session.id)
-        await gateway.db.write(transcripts.delete, session.id)
+        await gateway.db.write(sessions.delete, session.id)
         told = await bring(gateway, tmp_path / "other")
         assert (told["new"], told["troubles"]) == (1, [])
         assert [message.text for message in await gateway.db.read(transcripts.history, session.id)] == [

@@ -14,7 +14,7 @@ from hermes.agent.tools.session_search import session_search
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.services.gateway import Gateway
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from hermes.store.sqlite import search_index
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -50,7 +50,7 @@ async def test_the_agent_finds_what_was_said_in_an_earlier_session(
         model.script([calls_tools(("session_search", {"query": "boiler okonkwo"})), "Mr Okonkwo did."])
         telegram.user_says("who did it?")
         await answered(telegram, "Mr Okonkwo did.")
-        [first, *_] = await gateway.db.read(transcripts.stale, 2e12)
+        [first, *_] = await gateway.db.read(sessions.stale, 2e12)
     assert f"{first}, line 1, user: the »boiler« was serviced by Mr »Okonkwo«" in results(model)[0]
 
 
@@ -87,7 +87,7 @@ async def test_a_session_is_read_on_from_a_line(start: Start, telegram: FakeTele
     async with start() as gateway:
         for number in range(3):
             await say(telegram, f"line number {number}")
-        [session] = await gateway.db.read(transcripts.newest)
+        [session] = await gateway.db.read(sessions.newest)
         lane = SessionKey.parse(session.key)
         ctx = ToolContext("c", lane, f"p_telegram_{USER}", tmp_path, parts=Parts(recall(gateway)))
         text = await session_search(ctx, session=session.id, after_line=2, count=2)
@@ -111,7 +111,7 @@ async def test_the_index_forgets_deleted_sessions_however_many_there_are(start: 
         await asyncio.to_thread(fill, gateway.home)
         await recall(gateway).follow()
         [kept] = await asyncio.to_thread(known, gateway.home)
-        assert await gateway.db.read(transcripts.get, kept) is not None
+        assert await gateway.db.read(sessions.get, kept) is not None
 
 
 async def test_what_is_new_is_found_at_once_and_what_was_deleted_is_not(start: Start, telegram: FakeTelegram) -> None:
@@ -120,8 +120,8 @@ async def test_what_is_new_is_found_at_once_and_what_was_deleted_is_not(start: S
         assert len(await found(gateway, "marmalade")) == 2
         await say(telegram, "second marmalade")
         assert len(await found(gateway, "marmalade")) == 4
-        [session] = await gateway.db.read(transcripts.newest)
-        await gateway.db.write(transcripts.delete, session.id)
+        [session] = await gateway.db.read(sessions.newest)
+        await gateway.db.write(sessions.delete, session.id)
         assert await found(gateway, "marmalade") == []
 
 

@@ -13,7 +13,7 @@ from hermes.services.events import TextArrived, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.presenter import PresenterTiming
 from hermes.services.turns import StopReason
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -384,7 +384,7 @@ async def test_a_session_is_renewed_by_its_policy(
         clock.advance(seconds)
         telegram.user_says("two")
         await answered(telegram, "echo: two")
-        found = await gateway.db.read(transcripts.newest)
+        found = await gateway.db.read(sessions.newest)
     assert len(found) == (2 if is_fresh else 1)
     seen = [message["content"] for message in model.last_request["messages"][1:]]
     assert seen == (["two"] if is_fresh else ["one", "echo: one", "two"])

@@ -15,8 +15,8 @@ from hermes.core.messages import Role
 from hermes.core.ports import Clock
 from hermes.store import codec
 from hermes.store.db import Database, Tx
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions import sessions, transcripts
+from hermes.store.sessions.sessions import Session
 from hermes.store.sqlite import search_index
 from hermes.store.sqlite.search_index import IndexedLine, IndexHit
 
@@ -155,7 +155,7 @@ class SessionSearch:
 def _used_since(tx: Tx, at: float, last: str) -> list[Session]:
     return tx.all(
         f"""
-        SELECT {transcripts.COLUMNS} FROM sessions WHERE updated_at > :at OR (updated_at = :at AND id > :last)
+        SELECT {sessions.COLUMNS} FROM sessions WHERE updated_at > :at OR (updated_at = :at AND id > :last)
         ORDER BY updated_at, id LIMIT :limit
         """,  # noqa: S608 - columns of ours
         Session,
@@ -204,13 +204,13 @@ def _visible(tx: Tx, hits: Sequence[IndexHit], person_id: str, session_id: str) 
 
 def _own(tx: Tx, wanted: str, person_id: str, current: str) -> Session | None:
     """Return the session, if nobody else ever had a turn in it, or if it is the one we are in."""
-    if wanted != current and not transcripts.belongs_to(tx, wanted, person_id):
+    if wanted != current and not sessions.belongs_to(tx, wanted, person_id):
         return None
-    return transcripts.get(tx, wanted)
+    return sessions.get(tx, wanted)
 
 
 def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count: int) -> list[IndexedLine]:
-    found = [own for session in transcripts.find(tx, name) if (own := _own(tx, session.id, person_id, current))]
+    found = [own for session in sessions.find(tx, name) if (own := _own(tx, session.id, person_id, current))]
     if not found:
         return []
     spoken: list[IndexedLine] = []

@@ -25,7 +25,7 @@ from hermes.store import pairings
 from hermes.store.db import Database, Tx
 from hermes.store.retention import pruning
 from hermes.store.retention.pruning import START, Bite, Place
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 
 log = logging.getLogger(__name__)
 
@@ -152,8 +152,8 @@ class Retention:
 def _delete_requests(tx: Tx, session_ids: Sequence[str]) -> int:
     count = 0
     for session_id in session_ids:
-        session = transcripts.get(tx, session_id)
-        count += transcripts.delete(tx, session_id)
+        session = sessions.get(tx, session_id)
+        count += sessions.delete(tx, session_id)
         if session is not None:
             pruning.forget_lane(tx, session.key)
     return count

@@ -13,7 +13,7 @@ from hermes.store import approvals, claims, codec, inbox, outbox, outbox_sending
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions.sessions import Session
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import steps, turns

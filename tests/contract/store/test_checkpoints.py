@@ -10,7 +10,7 @@ import pytest
 from hermes.store import checkpoints, inbox
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database
-from hermes.store.sessions import todos, transcripts
+from hermes.store.sessions import sessions, todos
 from tests.contract.store.rows import LANE, NOW, incoming
 
 FIRST = Checkpoint(
@@ -129,6 +129,6 @@ async def test_a_list_is_replaced_as_a_whole_and_goes_with_its_session(database:
     await database.write(todos.put, "s_1", '[{"id": "ü"}]', now=NOW)
     await database.write(todos.put, "s_2", "[]", now=NOW)
     assert await database.read(todos.get, "s_1") == '[{"id": "ü"}]'
-    await database.write(transcripts.delete, "s_1")
+    await database.write(sessions.delete, "s_1")
     assert await database.read(todos.get, "s_1") == ""
     assert await database.read(todos.get, "s_2") == "[]"

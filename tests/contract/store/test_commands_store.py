@@ -13,9 +13,9 @@ from hermes.store.outbox import Outgoing
 from hermes.store.people import AdminsChat
 from hermes.store.reports import usage
 from hermes.store.reports.usage import Spent
-from hermes.store.sessions import imports, transcripts
+from hermes.store.sessions import imports, sessions, transcripts
 from hermes.store.sessions.imports import ImportedLine, ImportedSession, ImportOutcome
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions.sessions import Session
 from hermes.store.turns import retry, turns
 from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.retry import Retried, RetryOrigin
@@ -162,12 +162,12 @@ async def test_an_import_is_known_again_grows_and_is_taken_back(database: Databa
     assert await database.write(imports.bring_in, imported("a", "b"), batch="im_2") == (ImportOutcome.SAME, 0)
     assert await database.write(imports.bring_in, imported("a", "b", "c"), batch="im_3") == (ImportOutcome.LONGER, 1)
     assert [line.text for line in await database.read(transcripts.history, "s_old")] == ["a", "b", "c"]
-    assert await database.read(transcripts.of_lane, LANE) == "s_old"
-    assert await database.read(transcripts.belongs_to, "s_old", "p_7")
+    assert await database.read(sessions.of_lane, LANE) == "s_old"
+    assert await database.read(sessions.belongs_to, "s_old", "p_7")
     assert await database.write(imports.remove, "im_2", now=NOW) == ([], [])
     assert await database.write(imports.remove, "im_1", now=NOW) == (["s_old"], [])
-    assert await database.read(transcripts.get, "s_old") is None
-    assert await database.read(transcripts.of_lane, LANE) == ""
+    assert await database.read(sessions.get, "s_old") is None
+    assert await database.read(sessions.of_lane, LANE) == ""
 
 
 async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Database) -> None:
@@ -183,8 +183,8 @@ async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Da
 async def test_an_ended_session_is_brought_in_without_touching_a_lane(database: Database) -> None:
     begun = await answered(database)
     await database.write(imports.bring_in, imported("a", is_current=False), batch="im_1")
-    assert await database.read(transcripts.of_lane, LANE) == begun.turn.session_id
-    known = await database.read(transcripts.get, "s_old")
+    assert await database.read(sessions.of_lane, LANE) == begun.turn.session_id
+    known = await database.read(sessions.get, "s_old")
     assert known is not None
     assert (known.ended_at, known.end_reason) == (NOW + 1, "imported")
     assert await database.read(turns.of_lane, LANE) is None

@@ -11,7 +11,7 @@ from hermes.core.roles import PersonRole
 from hermes.store import approvals, grants, people
 from hermes.store.db import Database
 from hermes.store.grants import Grant
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, question
 
@@ -92,12 +92,12 @@ async def test_the_same_grant_twice_is_one(database: Database) -> None:
 
 
 async def test_grants_are_listed_by_person_and_not_of_sessions_that_ended(database: Database) -> None:
-    await database.write(transcripts.start, "s_1", LANE, now=NOW)
+    await database.write(sessions.start, "s_1", LANE, now=NOW)
     await database.write(grants.give, replace(GRANT, session_id="s_1", scope="session"))
     await database.write(grants.give, replace(GRANT, id="gr_2", person_id="p_8", granted_at=NOW + 1))
     assert [grant.id for grant in await database.read(grants.standing)] == ["gr_2", "gr_1"]
     assert [grant.id for grant in await database.read(grants.standing, person_id="p_7")] == ["gr_1"]
-    await database.write(transcripts.end, "s_1", reason="new", now=NOW + 2)
+    await database.write(sessions.end, "s_1", reason="new", now=NOW + 2)
     assert [grant.id for grant in await database.read(grants.standing)] == ["gr_2"]
 
 

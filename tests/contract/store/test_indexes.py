@@ -17,7 +17,7 @@ from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files,
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.reports import stats, usage
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import lanes, steps, tool_calls, turns
 from tests.contract.store.rows import (
@@ -122,7 +122,7 @@ def test_what_goes_wrong_scans_no_table(planner: Planner) -> None:
     tool_calls.leftover_processes(tx)
     approvals.pending(tx, LANE)
     approvals.by_code(tx, "K7QP2M")
-    transcripts.leave(tx, LANE, reason="/new", now=NOW)
+    sessions.leave(tx, LANE, reason="/new", now=NOW)
     transcripts.lines(tx, "s_1")
     assert planner.scans == []
 

@@ -9,7 +9,7 @@ from hermes.store.inbox import InboxState
 from hermes.store.reports import trace
 from hermes.store.retention import deletion, pruning
 from hermes.store.retention.pruning import START, Place
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, finish, incoming, letter, open_target, question
 
 LATER = NOW + 100 * 86400.0
@@ -64,10 +64,10 @@ async def test_settled_rows_go_with_their_age_and_the_newest_turn_of_a_person_st
 async def test_the_last_turn_of_a_person_stays_while_its_session_does(database: Database) -> None:
     for number in range(3):
         await ended_turn(database, f"old {number}", now=NOW + number)
-    [session] = await database.read(transcripts.newest)
+    [session] = await database.read(sessions.newest)
     await prune_all(database)
     assert await counts(database, "turns", "tool_calls", "inbox", "outbox") == [1, 0, 0, 0]
-    await database.write(transcripts.delete, session.id)
+    await database.write(sessions.delete, session.id)
     await prune_all(database)
     assert await counts(database, "turns") == [0]
 
@@ -119,9 +119,9 @@ async def test_sessions_of_single_requests_are_told_from_named_ones_and_from_cha
             ("s_5", "agent:main:api:dm:s_busy"),
             ("s_6", "agent:main:api:dm:s_titled"),
         ):
-            transcripts.start(tx, name, key, now=NOW)
+            sessions.start(tx, name, key, now=NOW)
         tx.run("INSERT INTO lanes (key, turn_id) VALUES ('agent:main:api:dm:s_busy', 't_1')")
-        transcripts.rename(tx, "s_6", "Plans for the garden")
+        sessions.rename(tx, "s_6", "Plans for the garden")
 
     await database.write(put)
     found, after = await database.read(pruning.old_requests, before=OLD)
@@ -131,7 +131,7 @@ async def test_sessions_of_single_requests_are_told_from_named_ones_and_from_cha
 
 async def test_a_deleted_session_keeps_ids_and_states_and_no_words(database: Database) -> None:
     turn_id = await ended_turn(database, "quince")
-    [session] = await database.read(transcripts.newest)
+    [session] = await database.read(sessions.newest)
     command = incoming("/title quince", state=InboxState.ACTING)
     await database.write(inbox.accept, [command], now=NOW + 1)
     await database.write(inbox.settle, command.id, state=InboxState.ANSWERED, now=NOW + 1)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.store import claims
 from hermes.store.db import Database, Tx
-from hermes.store.sessions import revisions, transcripts, undo
+from hermes.store.sessions import revisions, sessions, transcripts, undo
 from hermes.store.sessions.undo import Shorter
 from tests.contract.store.rows import LANE, NOW
 
@@ -26,7 +26,7 @@ def exchange(tx: Tx, number: int) -> None:
 
 def talk(tx: Tx, count: int = 5) -> None:
     claims.wake(tx, "lanes", LANE, at=NOW)
-    transcripts.start(tx, "s_1", LANE, now=NOW)
+    sessions.start(tx, "s_1", LANE, now=NOW)
     for number in range(1, count + 1):
         exchange(tx, number)
 
@@ -52,7 +52,7 @@ async def test_a_revision_stands_for_the_lines_before_it_and_they_are_kept(datab
     assert await summary(database) == "short"
     lines = await database.read(transcripts.lines, "s_1")
     assert [line.kind for line in lines] == ["message"] * 20 + ["revision"]
-    session = await database.read(transcripts.get, "s_1")
+    session = await database.read(sessions.get, "s_1")
     assert session is not None
     assert session.updated_at == NOW + 5, "that is no use of the session: it may still fall asleep"
 
@@ -143,11 +143,11 @@ async def test_a_long_session_with_much_taken_back_costs_a_bounded_number_of_row
 async def test_a_fork_has_the_revisions_of_its_part_and_deleting_removes_them(database: Database) -> None:
     await database.write(talk)
     await database.write(compressed, 12)
-    await database.write(transcripts.fork, "s_1", "s_2", "agent:main:api:dm:x", title="", up_to=21, now=NOW)
-    await database.write(transcripts.fork, "s_1", "s_3", "agent:main:api:dm:y", title="", up_to=20, now=NOW)
+    await database.write(sessions.fork, "s_1", "s_2", "agent:main:api:dm:x", title="", up_to=21, now=NOW)
+    await database.write(sessions.fork, "s_1", "s_3", "agent:main:api:dm:y", title="", up_to=20, now=NOW)
     assert (await database.read(transcripts.context, "s_2")).summary == "short"
     assert (await database.read(transcripts.context, "s_3")).summary == ""
-    await database.write(transcripts.delete, "s_1")
+    await database.write(sessions.delete, "s_1")
     assert await database.read(revisions.newest, "s_1") is None
     assert await database.read(revisions.newest, "s_2") is not None
 

@@ -9,7 +9,7 @@ import pytest
 from hermes.store import inbox, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import Incoming
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from hermes.store.turns import steps, turns
 from tests.contract.store.rows import LANE, NOW, begin_next, compose, finish, incoming, letter, open_target, take
 
@@ -117,10 +117,10 @@ async def test_a_shared_session_keeps_the_lowest_role_and_so_does_its_copy(datab
     begun = await database.write(take)
     assert begun is not None
     session = begun.turn.session_id
-    heard = [await database.write(transcripts.hear, session, role) for role in ("owner", "user", "owner")]
+    heard = [await database.write(sessions.hear, session, role) for role in ("owner", "user", "owner")]
     assert heard == ["owner", "user", "user"]
-    await database.write(transcripts.fork, session, "s_copy", "agent:main:telegram:dm:9", title="", up_to=9, now=NOW)
-    assert await database.read(transcripts.heard, "s_copy") == "user"
+    await database.write(sessions.fork, session, "s_copy", "agent:main:telegram:dm:9", title="", up_to=9, now=NOW)
+    assert await database.read(sessions.heard, "s_copy") == "user"
 
 
 async def test_of_an_older_session_the_people_of_its_turns_tell(database: Database) -> None:
@@ -128,7 +128,7 @@ async def test_of_an_older_session_the_people_of_its_turns_tell(database: Databa
     await accept(database, incoming())
     begun = await database.write(take)
     assert begun is not None
-    assert await database.write(transcripts.hear, begun.turn.session_id, "owner") == "guest"
+    assert await database.write(sessions.hear, begun.turn.session_id, "owner") == "guest"
 
 
 async def test_a_session_that_is_taken_up_elsewhere_leaves_the_chat_where_it_was(database: Database) -> None:
@@ -136,8 +136,8 @@ async def test_a_session_that_is_taken_up_elsewhere_leaves_the_chat_where_it_was
     begun = await database.write(take)
     assert begun is not None
     await finish(database, begun)
-    await database.write(transcripts.switch, "agent:main:telegram:dm:9", begun.turn.session_id, now=NOW)
-    assert await database.read(transcripts.of_lane, LANE) == ""
+    await database.write(sessions.switch, "agent:main:telegram:dm:9", begun.turn.session_id, now=NOW)
+    assert await database.read(sessions.of_lane, LANE) == ""
 
 
 # Strangers

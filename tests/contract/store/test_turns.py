@@ -9,7 +9,7 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.store import approvals, claims, inbox, outbox
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import lanes, steps, tool_calls, turns
 from hermes.store.turns.begin import BegunTurn
@@ -182,10 +182,10 @@ async def test_whoever_ends_a_turn_need_not_know_of_its_last_step(database: Data
 async def test_a_fresh_session_is_begun_with_what_is_stored_of_it(database: Database) -> None:
     begun = await begun_turn(database)
     assert list(begun.history) == await history(database, begun)
-    session = await database.read(transcripts.get, begun.turn.session_id)
+    session = await database.read(sessions.get, begun.turn.session_id)
     assert session is not None
     assert session.seq == len(begun.history)
-    assert await database.read(transcripts.of_lane, LANE) == session.id
+    assert await database.read(sessions.of_lane, LANE) == session.id
 
 
 async def test_finishing_twice_stores_one_reply(database: Database) -> None:
@@ -247,7 +247,7 @@ async def test_a_session_is_renewed_only_between_turns(database: Database) -> No
     assert fresh.turn.session_id != begun.turn.session_id
     assert fresh.renewed == "idle for 120 minutes"
     assert [line.text for line in fresh.history] == ["next day"]
-    old = await database.read(transcripts.get, begun.turn.session_id)
+    old = await database.read(sessions.get, begun.turn.session_id)
     assert old is not None
     assert old.end_reason == "idle for 120 minutes"
 
@@ -271,7 +271,7 @@ async def test_a_row_nobody_can_read_is_set_aside_and_the_rest_goes_on(database:
 
 async def test_a_session_deleted_under_a_running_turn_does_not_stop_the_lane(database: Database) -> None:
     begun, [call] = await add_calls(database, await begun_turn(database), ("read_file", None))
-    assert await database.write(transcripts.delete, begun.turn.session_id)
+    assert await database.write(sessions.delete, begun.turn.session_id)
     await database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW)
     assert await finish(database, begun)
     assert (await begun_turn(database, "again")).history[-1].text == "again"

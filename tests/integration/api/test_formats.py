@@ -12,7 +12,7 @@ import pytest
 from hermes.core.requests import AgentRequest
 from hermes.store import chat_settings, codec
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
 from tests.fakes.tools import GO_ON
 from tests.integration.api.conftest import Answer, Api
@@ -231,7 +231,7 @@ async def test_what_cannot_be_understood_is_refused_before_anything_is_stored(st
                 )
                 assert answer.error["type"] == "invalid_request_error"
         assert model.requests == []
-        assert await api.gateway.db.read(transcripts.newest) == []
+        assert await api.gateway.db.read(sessions.newest) == []
 
 
 @pytest.mark.parametrize("path, body", [(CHAT, chat()), (RESPONSES, response())])
@@ -245,7 +245,7 @@ async def test_the_built_in_model_takes_no_form_and_says_so_by_its_name(
         param = "response_format" if path == CHAT else "text.format"
         assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "unsupported_parameter", param)
         assert "The built-in model" in answer.error["message"]
-        assert await api.gateway.db.read(transcripts.newest) == []
+        assert await api.gateway.db.read(sessions.newest) == []
 
         lane = "agent:main:api:dm:chosen"
         await api.gateway.db.write(chat_settings.choose, lane, "model", "openai/m-1")

@@ -19,7 +19,7 @@ from hermes.store import people
 from hermes.store.api import responses as store
 from hermes.store.db import Tx
 from hermes.store.open import open_database
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
 from tests.fakes.tools import GO_ON
 from tests.integration.api.conftest import Api, Families, StartApi
@@ -482,7 +482,7 @@ async def test_a_chain_goes_on_in_one_session_and_each_request_adds_only_its_own
     system, *talk = model.last_request["messages"]
     assert [message["content"] for message in talk] == ["a", "echo: a", "b", "echo: b", "c"]
     assert system["content"].endswith("Rhyme.")
-    [session] = await api.gateway.db.read(transcripts.newest)
+    [session] = await api.gateway.db.read(sessions.newest)
     assert session.seq == 6
 
 
@@ -600,7 +600,7 @@ async def test_what_cannot_be_done_is_refused_before_anything_is_stored(api: Api
         assert (answer.status, answer.error["code"], answer.error["param"]) == (400, code, param), body
         assert answer.error["type"] == "invalid_request_error"
     assert model.requests == []
-    assert await api.gateway.db.read(transcripts.newest) == []
+    assert await api.gateway.db.read(sessions.newest) == []
 
 
 async def test_a_body_that_is_no_object_is_refused(api: Api) -> None:

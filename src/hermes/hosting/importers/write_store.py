@@ -23,7 +23,7 @@ from hermes.store.kanban import tasks as board
 from hermes.store.kanban.imports import ImportedTask
 from hermes.store.kanban.tasks import NewTask
 from hermes.store.pairings import PairingState
-from hermes.store.sessions import imports, transcripts
+from hermes.store.sessions import imports, sessions
 from hermes.store.sessions.imports import ImportedSession, ImportOutcome
 
 BY = "import"
@@ -96,7 +96,7 @@ async def import_session(session: ImportedSession, db: Database, report: ImportR
 
 
 def _outcome(tx: Tx, session: ImportedSession) -> tuple[ImportOutcome, int]:
-    known = transcripts.get(tx, session.id)
+    known = sessions.get(tx, session.id)
     if known is None:
         return ImportOutcome.NEW, len(session.lines)
     if known.seq >= len(session.lines):

@@ -40,8 +40,9 @@ from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session, SessionFilter, TranscriptLine
+from hermes.store.sessions import sessions, transcripts
+from hermes.store.sessions.sessions import Session, SessionFilter
+from hermes.store.sessions.transcripts import TranscriptLine
 
 if TYPE_CHECKING:
     from hermes.servers.api.input.chats import ChatWriter
@@ -186,7 +187,7 @@ class SessionRoutes:
         body = decode(await parse.read_body(request, self._limits), SessionChangeBody)
         title = one_line(storable(body.title), LONGEST_TITLE)
         shown = await self._find(request, Action.CHANGE_OWN)
-        await self._db.write(transcripts.rename, shown.session.id, title)
+        await self._db.write(sessions.rename, shown.session.id, title)
         return json_response(replace(shown, session=replace(shown.session, title=title)).to_dict())
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -209,7 +210,7 @@ class SessionRoutes:
         forked, named = new_id("s"), new_id("fork")  # no session of a single request: it is kept
         key = SessionKey(PLATFORM, ChatKind.DM, named, person=request[CALLER].person)
         await self._db.alone(
-            transcripts.fork,
+            sessions.fork,
             shown.session.id,
             forked,
             str(key),
@@ -387,7 +388,7 @@ def _page(
     tx: Tx, key: str, platform: str, caller: Caller, *, before: tuple[float, str], limit: int
 ) -> list[SessionSummary]:
     wanted = _wanted(key, platform, caller, _person_id(tx, caller))
-    return [_summarize(tx, session, caller) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
+    return [_summarize(tx, session, caller) for session in sessions.page(tx, wanted, before=before, limit=limit)]
 
 
 def _person_id(tx: Tx, caller: Caller) -> str:
@@ -398,9 +399,9 @@ def _person_id(tx: Tx, caller: Caller) -> str:
 def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Caller, limit: int) -> list[Json]:
     """Titles first. What this caller may not see is left out."""
     ending = "" if caller.sees_all else f":p={quote(caller.person)}"
-    named = transcripts.with_title(tx, words[:MAX_WORDS], ending, limit=limit)
+    named = sessions.with_title(tx, words[:MAX_WORDS], ending, limit=limit)
     snippets = {hit.session_id: hit.snippet for hit in hits}
-    others = (transcripts.get(tx, name) for name in snippets if all(name != session.id for session in named))
+    others = (sessions.get(tx, name) for name in snippets if all(name != session.id for session in named))
     shown = [session for session in (*named, *others) if session is not None and _sees(tx, caller, session)][:limit]
     return [
         {
@@ -413,10 +414,10 @@ def _matches(tx: Tx, words: Sequence[str], hits: Sequence[IndexHit], caller: Cal
 
 def _find(tx: Tx, name: str, caller: Caller) -> SessionSummary | None:
     """By its own id, or by the name that this caller's client gave it."""
-    session = transcripts.get(tx, name)
+    session = sessions.get(tx, name)
     if session is None or not _sees(tx, caller, session):
         key = SessionKey(PLATFORM, ChatKind.DM, name, person=caller.person)
-        session = next(iter(transcripts.newest(tx, key=str(key), limit=1)), None)
+        session = next(iter(sessions.newest(tx, key=str(key), limit=1)), None)
     return _summarize(tx, session, caller) if session is not None else None
 
 
@@ -424,7 +425,7 @@ def _sees(tx: Tx, caller: Caller, session: Session) -> bool:
     key = SessionKey.parse(session.key)
     if caller.sees_all or (key.platform == PLATFORM and key.person == caller.sender_id):
         return True
-    return key.platform not in DOORS and transcripts.belongs_to(tx, session.id, _person_id(tx, caller))
+    return key.platform not in DOORS and sessions.belongs_to(tx, session.id, _person_id(tx, caller))
 
 
 def _summarize(tx: Tx, session: Session, caller: Caller) -> SessionSummary:
@@ -452,9 +453,9 @@ def _may_write(tx: Tx, session: Session, caller: Caller) -> bool:
     platform = SessionKey.parse(session.key).platform
     if platform == PLATFORM:
         return True
-    if platform in DOORS or caller.stands_in_file or transcripts.of_lane(tx, session.key) != session.id:
+    if platform in DOORS or caller.stands_in_file or sessions.of_lane(tx, session.key) != session.id:
         return False
-    return caller.role is PersonRole.OWNER or transcripts.belongs_to(tx, session.id, _person_id(tx, caller))
+    return caller.role is PersonRole.OWNER or sessions.belongs_to(tx, session.id, _person_id(tx, caller))
 
 
 def _is_busy(tx: Tx, session: Session) -> bool:

@@ -12,7 +12,7 @@ from hermes.services.gateway import Gateway
 from hermes.store import codec
 from hermes.store.api import pictures
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.sessions.transcripts import TranscriptLine
 
 LONGEST_TEXT = 100 * 1024
@@ -85,7 +85,7 @@ TAIL_ROWS = 60
 
 async def has_transcript(gateway: Gateway, names: SessionNames) -> bool:
     """Whether there is one: what a client says came before then counts for nothing."""
-    newest = await gateway.db.read(transcripts.newest, key=str(names.key), limit=1)
+    newest = await gateway.db.read(sessions.newest, key=str(names.key), limit=1)
     return any(session.seq and session.ended_at is None for session in newest)
 
 

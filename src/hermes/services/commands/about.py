@@ -17,8 +17,8 @@ from hermes.services.models import is_there, route_of
 from hermes.store import chat_settings, inbox
 from hermes.store.chat_settings import ChatSettings
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions import sessions
+from hermes.store.sessions.sessions import Session
 from hermes.store.turns import lanes, turns
 
 TITLE_LENGTH = 60
@@ -118,7 +118,7 @@ async def status(ctx: CommandContext) -> str:
 def _look(tx: Tx, lane: str) -> _Here:
     return _Here(
         chat_settings.of_lane(tx, lane),
-        transcripts.current(tx, lane),
+        sessions.current(tx, lane),
         lanes.busy_mode(tx, lane),
         len(inbox.queued(tx, lane)),
     )

@@ -12,7 +12,7 @@ from hermes.services.time_zone import zone_of
 from hermes.store.db import Tx
 from hermes.store.reports import usage
 from hermes.store.reports.usage import Spent
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 
 NAME_LENGTH = 40
 
@@ -52,7 +52,7 @@ def format_usage(spent: Spent, words: Texts) -> str:
 def _spent(
     tx: Tx, lane: str, person_id: str, since: float, everybodys: bool
 ) -> tuple[Spent, Spent, list[tuple[str, Spent]]]:
-    session_id = transcripts.of_lane(tx, lane)
+    session_id = sessions.of_lane(tx, lane)
     here = usage.of_session(tx, session_id) if session_id else Spent()
     others = usage.by_person(tx, since=since) if everybodys else []
     return here, usage.of_person(tx, person_id, since=since), others

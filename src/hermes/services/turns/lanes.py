@@ -30,7 +30,7 @@ from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import Outgoing
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import lanes, turns
@@ -389,14 +389,14 @@ class Lanes:
 
         policy, zone = config.reset_for(key), zone_of(config.timezone)
 
-        def renews(session: transcripts.Session, now: float) -> str:
+        def renews(session: sessions.Session, now: float) -> str:
             if key.platform in FRESH:
                 return FRESH_SESSION
             if key.platform in DOORS:
                 return ""  # whoever names a session there means that one
             return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone)
 
-        def tell_renewed(session: transcripts.Session, language: str, now: float) -> list[Outgoing]:
+        def tell_renewed(session: sessions.Session, language: str, now: float) -> list[Outgoing]:
             if not config.sessions.reset_notice or key.platform in DOORS:
                 return []
             why = renewal(policy, last_used=session.updated_at, now=now, zone=zone)

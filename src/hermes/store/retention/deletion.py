@@ -17,7 +17,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.store import checkpoints
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 
 BITE_TURNS = 50
 BITE_EVENTS = 2000
@@ -66,7 +66,7 @@ COLUMNS = "id, key, since, until, deleted_at, turn_at, turn_id, is_blank"
 
 def delete(tx: Tx, session_id: str, *, now: float) -> bool:
     """Remove a session and its transcript, and note that its words are to go. False where there is none."""
-    session = transcripts.get(tx, session_id)
+    session = sessions.get(tx, session_id)
     if session is None:
         return False
     tx.run(
@@ -82,7 +82,7 @@ def delete(tx: Tx, session_id: str, *, now: float) -> bool:
     )
     shown = "SELECT body FROM transcript WHERE session_id = :id AND body LIKE '%picture:%'"
     _note_pictures(tx, tx.all(shown, str, id=session.id), now=now)
-    return transcripts.delete(tx, session.id)
+    return sessions.delete(tx, session.id)
 
 
 def unfinished(tx: Tx, *, limit: int = 100) -> list[DeletedSession]:

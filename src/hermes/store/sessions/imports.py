@@ -9,7 +9,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.store import people
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 
 IMPORTED = "imported"
 """The reason of the one turn that says whose an imported session is."""
@@ -52,7 +52,7 @@ def bring_in(tx: Tx, session: ImportedSession, *, batch: str) -> tuple[ImportOut
 
     A chat that is in a session of its own by now stays in it; the imported one can be taken up.
     """
-    known = transcripts.get(tx, session.id)
+    known = sessions.get(tx, session.id)
     if known is not None and known.seq >= len(session.lines):
         return ImportOutcome.SAME, 0
     if known is not None and is_used(tx, session.id):

@@ -8,7 +8,7 @@ from typing import Any
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Role
 from hermes.store.db import Tx
-from hermes.store.sessions import revisions, transcripts
+from hermes.store.sessions import revisions, sessions, transcripts
 from hermes.store.sessions.revisions import REVISION, UNDO, Revision
 from hermes.store.sessions.transcripts import Context
 
@@ -71,7 +71,7 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
         return NOTHING
     if (repeated := _answer_to(tx, session_id, asked)) is not None:
         return repeated
-    if transcripts.is_busy(tx, session_id):
+    if sessions.is_busy(tx, session_id):
         return Undone(is_busy=True)
     active = revisions.active(tx, session_id)
     talk = transcripts.context(tx, session_id)
@@ -113,7 +113,7 @@ def take_back_exchange(tx: Tx, session_id: str, *, asked: str = "", now: float) 
     """Take back the newest exchange, whatever was made shorter since."""
     if not _hold(tx, session_id):
         return NOTHING
-    if transcripts.is_busy(tx, session_id):
+    if sessions.is_busy(tx, session_id):
         return Undone(is_busy=True)
     return _take_back(tx, session_id, transcripts.context(tx, session_id), 1, asked, now)
 

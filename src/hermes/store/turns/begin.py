@@ -19,8 +19,9 @@ from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.people import Person
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Context, Session
+from hermes.store.sessions import sessions, transcripts
+from hermes.store.sessions.sessions import Session
+from hermes.store.sessions.transcripts import Context
 from hermes.store.turns import lanes, prompts, tool_calls, turns
 from hermes.store.turns.lanes import HeldLane
 from hermes.store.turns.prompts import Compose, Prompt
@@ -185,9 +186,9 @@ def _begin(
     key = SessionKey.parse(held.key)
     is_anothers = bool(key.person) and key.person != prompt.sender_id  # an admin goes on with the session of a key
     if prompt.overhears:
-        heard = transcripts.hear(tx, turn.session_id, PersonRole.GUEST.value)  # anybody may have said that
+        heard = sessions.hear(tx, turn.session_id, PersonRole.GUEST.value)  # anybody may have said that
     elif is_anothers or role != person.role or (prompt.speaker and not key.person):
-        heard = transcripts.hear(tx, turn.session_id, role or PersonRole.GUEST.value)
+        heard = sessions.hear(tx, turn.session_id, role or PersonRole.GUEST.value)
     return BegunTurn(
         held,
         turn,
@@ -213,13 +214,13 @@ def _session(
     tx: Tx, current: str, prompt: Prompt, rules: BeginRules, now: float
 ) -> tuple[Session | None, str, Sequence[Outgoing]]:
     """The session to go on with, None for a new one; why it is new ('' for the first), and what is said of that."""
-    known = transcripts.get(tx, current) if current else None
+    known = sessions.get(tx, current) if current else None
     if known is None:
         return None, "", ()
     reason = rules.renews(known, now)
     if not reason:
         return known, "", ()
-    transcripts.end(tx, known.id, reason=reason, now=now)
+    sessions.end(tx, known.id, reason=reason, now=now)
     outgoing: Sequence[Outgoing] = ()
     if known.seq:
         language = _writer(tx, prompt).language or guess("", prompt.message.text)
@@ -239,7 +240,7 @@ def _join(tx: Tx, turn: Turn, prompt: Prompt, *, is_new: bool, now: float) -> Co
     """Add the prompt to the session of its turn, and read the talk as it is then."""
     messages = [*prompt.before, prompt.message]
     if is_new:
-        return transcripts.start(tx, turn.session_id, turn.lane, turn.id, messages, now=now)
+        return sessions.start(tx, turn.session_id, turn.lane, turn.id, messages, now=now)
     transcripts.append(tx, turn.session_id, turn.id, messages, now=now)
     return _context(tx, turn.session_id, prompt)
 
@@ -295,7 +296,7 @@ def _go_on(
         prompt=prompt,
         event_ids=tuple(row.id for row in rows),
         role=capped(person.role, *limits),
-        heard=transcripts.heard(tx, turn.session_id),
+        heard=sessions.heard(tx, turn.session_id),
         person_name=person.name,
         summary=talk.summary,
         choices=lane.choices,

@@ -9,7 +9,7 @@ from hermes.core.keys import SessionKey
 from hermes.store import codec, inbox, people
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, Incoming
-from hermes.store.sessions import transcripts, undo
+from hermes.store.sessions import sessions, undo
 from hermes.store.turns import turns
 
 ASKABLE = ("message", "skill")
@@ -70,7 +70,7 @@ def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: s
 
 def _is_theirs(tx: Tx, session_id: str, turn_id: str, person_id: str) -> bool:
     turn = turns.get(tx, turn_id)
-    return turn.person_id == person_id if turn is not None else transcripts.belongs_to(tx, session_id, person_id)
+    return turn.person_id == person_id if turn is not None else sessions.belongs_to(tx, session_id, person_id)
 
 
 def _is_of(tx: Tx, row: InboxRow, place: RetryOrigin) -> bool:

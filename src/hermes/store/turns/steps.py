@@ -17,7 +17,7 @@ from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.outbox_files import UNDELIVERED
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.turns import lanes, prompts, tool_calls
 from hermes.store.turns.prompts import Compose
 from hermes.store.turns.tool_calls import NewCall, StoredCall
@@ -190,7 +190,7 @@ def _session_of_grants(tx: Tx, turn: Turn, origin: str) -> str:
         return turn.session_id
     if origin.startswith(grants.JOB_GRANTS):
         return origin  # every run of a job is a session of its own
-    return transcripts.of_lane(tx, origin) or turn.session_id
+    return sessions.of_lane(tx, origin) or turn.session_id
 
 
 def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:

@@ -16,7 +16,7 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.hosting.importers import hermes_agent
 from hermes.store.db import Database, Tx
 from hermes.store.open import open_database
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.sqlite.session_index import WRITE_SECONDS, SessionIndex
 from tests.fakes.clock import FakeClock
 
@@ -32,7 +32,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 def begin(tx: Tx, session_id: str, key: SessionKey, now: float = 1_700_000_000.0) -> None:
-    transcripts.start(tx, session_id, str(key), now=now)
+    sessions.start(tx, session_id, str(key), now=now)
     transcripts.append(tx, session_id, "t_1", [ChatMessage(Role.USER, "hello")], now=now)
     tx.run(
         "INSERT INTO lanes (key, session_id) VALUES (:key, :id) ON CONFLICT (key) DO UPDATE SET session_id = :id",

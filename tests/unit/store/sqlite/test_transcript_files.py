@@ -13,7 +13,7 @@ import pytest
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.store.db import Database, Trouble, Tx
 from hermes.store.open import open_database
-from hermes.store.sessions import transcripts, undo
+from hermes.store.sessions import sessions, transcripts, undo
 from hermes.store.sessions.undo import Shorter
 from hermes.store.sqlite.transcript_files import LOST, Journal, read
 
@@ -33,7 +33,7 @@ async def database(folder: Path) -> AsyncIterator[Database]:
 
 
 def talk(tx: Tx, session_id: str, *texts: str) -> None:
-    transcripts.start(tx, session_id, KEY, now=1.0)
+    sessions.start(tx, session_id, KEY, now=1.0)
     tx.run("INSERT INTO lanes (key) VALUES (:key) ON CONFLICT DO NOTHING", key=KEY)
     transcripts.append(tx, session_id, "t_1", [ChatMessage(Role.USER, text) for text in texts], now=2.0)
 
@@ -79,8 +79,8 @@ async def test_a_title_and_an_end_are_lines_and_a_deleted_session_leaves_no_file
 ) -> None:
     await database.write(talk, "s_1", "one")
     await database.write(talk, "s_2", "one")
-    await database.write(transcripts.rename, "s_1", "A title")
-    await database.write(transcripts.delete, "s_2")
+    await database.write(sessions.rename, "s_1", "A title")
+    await database.write(sessions.delete, "s_2")
     await database.close()
     assert read(folder / "sessions" / "s_1.jsonl").session["title"] == "A title"
     assert not (folder / "sessions" / "s_2.jsonl").exists()
@@ -88,7 +88,7 @@ async def test_a_title_and_an_end_are_lines_and_a_deleted_session_leaves_no_file
 
 async def test_a_session_whose_deletion_was_undone_keeps_its_file(database: Database, folder: Path) -> None:
     def delete_and_fail(tx: Tx) -> None:
-        transcripts.delete(tx, "s_1")
+        sessions.delete(tx, "s_1")
         raise LookupError
 
     path = folder / "sessions" / "s_1.jsonl"
@@ -158,7 +158,7 @@ async def test_a_store_that_is_gone_comes_back_from_its_transcripts_and_its_mirr
             "s_1"
         )
         await database.write(talk, "s_1", "and on")
-        assert (await database.read(transcripts.get, "s_1")) is not None
+        assert (await database.read(sessions.get, "s_1")) is not None
     finally:
         await database.close()
     assert "the file is gone" in troubles[0].text

@@ -16,7 +16,7 @@ from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStart
 from hermes.services.gateway import Gateway
 from hermes.store import chat_settings, codec, people
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.turns import lanes, turns
 
 MAX_MESSAGES = 200
@@ -107,7 +107,7 @@ def _lane(args: Mapping[str, Any]) -> str:
 
 
 def _history(tx: Tx, lane: str, limit: int) -> dict[str, Any]:
-    session = transcripts.current(tx, lane)
+    session = sessions.current(tx, lane)
     chosen = {"chosen_model": chat_settings.of_lane(tx, lane).model, "chosen_busy": lanes.busy_mode(tx, lane)}
     if session is None:
         return {"session": "", "title": "", "key": "", "used": 0, "messages": [], **chosen}
@@ -159,8 +159,8 @@ def _origin(tx: Tx, turn_id: str, lane: str) -> dict[str, str]:
 
 def _news(tx: Tx, lane: str, seen: _Followed) -> tuple[_Followed, list[dict[str, Any]]]:
     """Where the conversation stands now, and what was said in it elsewhere since."""
-    here = transcripts.of_lane(tx, lane)
-    session = transcripts.get(tx, here or seen.session) if here or seen.session else None
+    here = sessions.of_lane(tx, lane)
+    session = sessions.get(tx, here or seen.session) if here or seen.session else None
     if session is None:
         return _Followed("", 0, lane), []
     if session.id != seen.session:  # whoever took it up here was shown it
@@ -178,7 +178,7 @@ def _news(tx: Tx, lane: str, seen: _Followed) -> tuple[_Followed, list[dict[str,
 
 def _sessions(tx: Tx, limit: int) -> list[dict[str, Any]]:
     owner = people.find(tx, LOCAL, LOCAL)
-    found = transcripts.of_person(tx, owner.id, limit=limit) if owner is not None else []
+    found = sessions.of_person(tx, owner.id, limit=limit) if owner is not None else []
     shown = []
     for session in found:
         spoken = [m for m in transcripts.history(tx, session.id, limit=20) if m.role in (Role.USER, Role.ASSISTANT)]

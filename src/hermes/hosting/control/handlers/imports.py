@@ -15,7 +15,7 @@ from hermes.hosting.importers import hermes_agent
 from hermes.hosting.importers.hermes_agent import Read
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
-from hermes.store.sessions import imports, transcripts
+from hermes.store.sessions import imports, rebuild, sessions
 from hermes.store.sessions.imports import ImportOutcome
 from hermes.store.sqlite import transcript_files
 
@@ -77,7 +77,7 @@ class ImportVerbs:
         if session is None:
             return "empty", 0
         if not batch:
-            known = await self._db.read(transcripts.get, session.id)
+            known = await self._db.read(sessions.get, session.id)
             more = len(session.lines) - (known.seq if known is not None else 0)
             return (
                 (ImportOutcome.SAME, 0) if more <= 0 else (ImportOutcome.LONGER if known else ImportOutcome.NEW, more)
@@ -91,7 +91,7 @@ class ImportVerbs:
         if not found.lines or not found.session.get("key"):
             return "empty", 0
         if not batch:
-            known = await self._db.read(transcripts.get, found.session_id)
+            known = await self._db.read(sessions.get, found.session_id)
             return (ImportOutcome.NEW, len(found.lines)) if known is None else (ImportOutcome.SAME, 0)
         return await self._db.write(_put_back, found, batch)
 
@@ -106,10 +106,10 @@ class ImportVerbs:
 
 
 def _put_back(tx: Tx, found: transcript_files.Rebuilt, batch: str) -> tuple[str, int]:
-    is_new = transcripts.get(tx, found.session_id) is None
+    is_new = sessions.get(tx, found.session_id) is None
     if not is_new and imports.is_used(tx, found.session_id):
         return ImportOutcome.OURS, 0
-    added = transcripts.put_back(tx, found.session_id, found.session, found.lines)
+    added = rebuild.put_back(tx, found.session_id, found.session, found.lines)
     if is_new:
         imports.note_batch(tx, found.session_id, batch)
     return (ImportOutcome.NEW if is_new else ImportOutcome.LONGER if added else ImportOutcome.SAME), added

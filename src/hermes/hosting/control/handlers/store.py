@@ -25,7 +25,7 @@ from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
 from hermes.store.reports import stats, trace
 from hermes.store.reports.trace import Latest, Life
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.sqlite import backup, losses
 from hermes.store.sqlite.transcript_files import Journal
 from hermes.store.turns.turns import TurnState
@@ -122,7 +122,7 @@ class StoreVerbs:
 
     async def counted(self, args: Mapping[str, Any], _: Reply) -> int:
         """``{key?}``: how many sessions there are."""
-        return await self._db.read(transcripts.count, key=str(args.get("key") or ""))
+        return await self._db.read(sessions.count, key=str(args.get("key") or ""))
 
     async def show(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         """``{id, after?}``: the session; it and its lines are told as events, since there may be very many.
@@ -142,7 +142,7 @@ class StoreVerbs:
 
     async def rename(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         session = await self._session(args)
-        await self._db.write(transcripts.rename, session["id"], str(args.get("title") or "").strip())
+        await self._db.write(sessions.rename, session["id"], str(args.get("title") or "").strip())
         return {**session, "title": str(args.get("title") or "").strip(), "was": session["title"]}
 
     async def delete(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class StoreVerbs:
     async def prune(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{older_than_seconds, dry_run?}``: delete ended sessions nobody touched for so long."""
         before = self._clock.now() - float(args.get("older_than_seconds") or 0)
-        found = await self._db.read(transcripts.stale, before)
+        found = await self._db.read(sessions.stale, before)
         if not args.get("dry_run"):
             for session_id in found:
                 await self._delete(session_id)
@@ -162,6 +162,8 @@ class StoreVerbs:
 
     async def rebuild(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{id?}``: put back what the transcripts' files hold and the store lacks."""
+        from hermes.store.sessions import rebuild  # a start needs it not
+
         wanted = str(args.get("id") or "")
         journal = Journal(self._home / "sessions")
         files = [wanted] if wanted else await asyncio.to_thread(self._files)
@@ -170,7 +172,7 @@ class StoreVerbs:
             rebuilt = await asyncio.to_thread(journal.rebuild, session_id)
             if wanted and not rebuilt.lines:
                 raise NotFoundError(f"There is no transcript sessions/{wanted}.jsonl in this home.")
-            count = await self._db.write(transcripts.put_back, rebuilt.session_id, rebuilt.session, rebuilt.lines)
+            count = await self._db.write(rebuild.put_back, rebuilt.session_id, rebuilt.session, rebuilt.lines)
             if count:
                 restored[session_id] = count
         return {"looked_at": len(files), "restored": restored}
@@ -347,10 +349,10 @@ def _number(args: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def _listed(tx: Tx, key: str, limit: int) -> list[dict[str, Any]]:
-    return [_session_to_dict(tx, session) for session in transcripts.newest(tx, key=key, limit=limit)]
+    return [_session_to_dict(tx, session) for session in sessions.newest(tx, key=key, limit=limit)]
 
 
-def _session_to_dict(tx: Tx, session: transcripts.Session) -> dict[str, Any]:
+def _session_to_dict(tx: Tx, session: sessions.Session) -> dict[str, Any]:
     first = ""
     if not session.title:
         for line in transcripts.lines(tx, session.id, limit=1):
@@ -360,13 +362,13 @@ def _session_to_dict(tx: Tx, session: transcripts.Session) -> dict[str, Any]:
 
 
 def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
-    return [_session_to_dict(tx, session) for session in transcripts.find(tx, name)]
+    return [_session_to_dict(tx, session) for session in sessions.find(tx, name)]
 
 
 def _delete_idle(tx: Tx, session_id: str, *, now: float) -> bool:
     from hermes.store.retention import deletion  # a start deletes nothing
 
-    if transcripts.is_busy(tx, session_id):
+    if sessions.is_busy(tx, session_id):
         return False
     deletion.delete(tx, session_id, now=now)
     return True

@@ -32,8 +32,8 @@ from hermes.store import people
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.reports.trace import REPLY_TO_COMMAND
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions import sessions
+from hermes.store.sessions.sessions import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Found:
 
 def _look(tx: Tx, session: Session, caller: Caller) -> _Found:
     key, own = SessionKey.parse(session.key), people.find(tx, PLATFORM, caller.sender_id)
-    alone = transcripts.sole_person(tx, session.id)
+    alone = sessions.sole_person(tx, session.id)
     is_own = own is not None and own.id == alone
     has_one = bool(alone) and (is_own or key.kind is ChatKind.DM or bool(key.person))
     person = people.get(tx, alone) if has_one else own
@@ -154,7 +154,7 @@ def _look(tx: Tx, session: Session, caller: Caller) -> _Found:
     accounts = [each.user_id for each in people.accounts(tx, person.id) if each.platform == key.platform]
     return _Found(
         is_own or caller.role is PersonRole.OWNER,
-        transcripts.of_lane(tx, session.key),
+        sessions.of_lane(tx, session.key),
         person.id,
         accounts[0] if accounts and has_one else "",
         person.role,

@@ -32,7 +32,7 @@ from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import Outgoing
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions, transcripts
 from hermes.store.turns import retry as retrying
 from hermes.store.turns import turns
 from hermes.store.turns.retry import RetryOrigin
@@ -93,7 +93,7 @@ class SessionActionRoutes:
     async def stop(self, request: web.Request) -> web.Response:
         """Stop the turn that runs, and set aside what waits behind it."""
         shown = await find_session(self._gateway, request, Action.TALK)
-        if await self._db.read(transcripts.of_lane, shown.session.key) != shown.session.id:
+        if await self._db.read(sessions.of_lane, shown.session.key) != shown.session.id:
             # What runs in the chat is of another session, perhaps with the turns of other people.
             ended = {"object": "session.stop", "session_id": shown.session.id, "turn_id": None, "set_aside": 0}
             return json_response(ended)

@@ -9,7 +9,7 @@ from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns.compression import Compressed, Compression
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 
 PATIENCE_SECONDS = 2.0
 """So long the answer waits for the summary: what is written after the command waits with it."""
@@ -22,7 +22,7 @@ async def compress(ctx: CommandContext) -> str:
     given = ctx.rest.strip().lower()
     if given not in ("", PREVIEW, PREVIEW.strip("-"), "—preview"):  # phones make one dash of two
         return ctx.words.COMPRESS_UNREAD
-    session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
+    session_id = await ctx.services.db.read(sessions.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.COMPRESS_NOTHING
     service = ctx.parts.get(Compression)

@@ -12,7 +12,7 @@ from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from hermes.store.turns import retry as retrying
 from hermes.store.turns.retry import RetryOrigin
 
@@ -21,7 +21,7 @@ SHOWN = 80
 
 @command("retry", summary="Ask the last question again")
 async def retry(ctx: CommandContext) -> str:
-    session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
+    session_id = await ctx.services.db.read(sessions.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.RETRY_NOTHING
     key = ctx.session_key

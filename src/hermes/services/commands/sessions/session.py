@@ -6,13 +6,13 @@ from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Stopped
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 
 
 @command("new", summary="Start a fresh session in this chat", also=("reset",))
 async def new(ctx: CommandContext) -> str:
     stopped = await ctx.services.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
-    await ctx.services.db.write(transcripts.leave, ctx.lane, reason="/new", now=ctx.services.clock.now())
+    await ctx.services.db.write(sessions.leave, ctx.lane, reason="/new", now=ctx.services.clock.now())
     return ctx.words.FRESH_SESSION + _what_stopped(ctx.words, stopped)
 
 

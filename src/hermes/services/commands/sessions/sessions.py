@@ -10,8 +10,8 @@ from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns import StopReason
 from hermes.store.db import Tx
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Session
+from hermes.store.sessions import sessions, transcripts
+from hermes.store.sessions.sessions import Session
 
 MAX_SESSIONS = 15
 MAX_LINES = 40
@@ -42,10 +42,10 @@ async def resume(ctx: CommandContext) -> str:
         return ctx.words.RESUME_UNKNOWN.format(name=one_line(ctx.rest, 60))
     if wanted.id == here:
         return ctx.words.RESUME_HERE
-    if await ctx.services.db.read(transcripts.is_busy, wanted.id):
+    if await ctx.services.db.read(sessions.is_busy, wanted.id):
         return ctx.words.RESUME_BUSY
     await ctx.services.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
-    await ctx.services.db.write(transcripts.switch, ctx.lane, wanted.id, now=ctx.services.clock.now())
+    await ctx.services.db.write(sessions.switch, ctx.lane, wanted.id, now=ctx.services.clock.now())
     return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=ctx.words.lines(wanted.seq))
 
 
@@ -63,13 +63,13 @@ async def branch(ctx: CommandContext) -> str:
 
 @command("title", summary="Give this conversation a name", usage="/title [TITLE]")
 async def title(ctx: CommandContext) -> str:
-    session = await ctx.services.db.read(transcripts.current, ctx.lane)
+    session = await ctx.services.db.read(sessions.current, ctx.lane)
     if session is None:
         return ctx.words.TITLE_NONE
     if not ctx.rest:
         return ctx.words.TITLE_IS.format(title=_title(ctx.words, session))
     name = one_line(ctx.rest, TITLE_LENGTH)
-    await ctx.services.db.write(transcripts.rename, session.id, name)
+    await ctx.services.db.write(sessions.rename, session.id, name)
     return ctx.words.TITLE_SET.format(name=name)
 
 
@@ -86,11 +86,11 @@ def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
 
     In a talk that several share, those are its own earlier sessions: nobody's private ones are brought into it.
     """
-    here = transcripts.current(tx, lane)
+    here = sessions.current(tx, lane)
     if _is_shared(lane):
-        found = transcripts.newest(tx, key=lane, limit=MAX_SESSIONS)
+        found = sessions.newest(tx, key=lane, limit=MAX_SESSIONS)
     else:
-        found = transcripts.of_person(tx, person_id, limit=MAX_SESSIONS)
+        found = sessions.of_person(tx, person_id, limit=MAX_SESSIONS)
         if here is not None and here.seq and here.id not in {session.id for session in found}:
             found = [here, *found][:MAX_SESSIONS]  # a copy in which nothing was said yet
     return found, here.id if here is not None else ""
@@ -104,9 +104,7 @@ def _is_shared(lane: str) -> bool:
 def _last_one(tx: Tx, lane: str, shown: list[Session], here: str) -> Session | None:
     """The one that was here before, else the newest other one."""
     mine = {session.id for session in shown}
-    before = [
-        session for session in transcripts.newest(tx, key=lane, limit=MAX_SESSIONS) if session.id in mine
-    ] or shown
+    before = [session for session in sessions.newest(tx, key=lane, limit=MAX_SESSIONS) if session.id in mine] or shown
     return next((session for session in before if session.id != here), None)
 
 
@@ -114,26 +112,26 @@ def _named(tx: Tx, name: str, person_id: str, lane: str, shown: list[Session]) -
     """By the number in the list, else by id, its beginning or the title: among what can be taken up here."""
     if name.isdecimal() and len(name) < 4:
         return shown[int(name) - 1] if 0 < int(name) <= len(shown) else None
-    found = transcripts.find(tx, name)
+    found = sessions.find(tx, name)
     if _is_shared(lane):
         return next((session for session in found if session.key == lane), None)
-    return next((session for session in found if transcripts.belongs_to(tx, session.id, person_id)), None)
+    return next((session for session in found if sessions.belongs_to(tx, session.id, person_id)), None)
 
 
 def _branch(tx: Tx, lane: str, copy_id: str, name: str, *, now: float) -> int:
-    here = transcripts.current(tx, lane)
+    here = sessions.current(tx, lane)
     if here is None or here.seq == 0:
         return 0
     if here.id == copy_id:
         return here.seq
-    transcripts.fork(tx, here.id, copy_id, lane, title=name or here.title, up_to=here.seq, now=now)
-    transcripts.end(tx, here.id, reason="/branch", now=now)
-    transcripts.switch(tx, lane, copy_id, now=now)
+    sessions.fork(tx, here.id, copy_id, lane, title=name or here.title, up_to=here.seq, now=now)
+    sessions.end(tx, here.id, reason="/branch", now=now)
+    sessions.switch(tx, lane, copy_id, now=now)
     return here.seq
 
 
 def _last_lines(tx: Tx, words: Texts, lane: str, count: int) -> list[str]:
-    here = transcripts.current(tx, lane)
+    here = sessions.current(tx, lane)
     if here is None:
         return []
     spoken = [m for m in transcripts.history(tx, here.id) if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]

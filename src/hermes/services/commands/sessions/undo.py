@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
-from hermes.store.sessions import transcripts
+from hermes.store.sessions import sessions
 from hermes.store.sessions import undo as rewind
 
 MAX_EXCHANGES = 100
@@ -16,7 +16,7 @@ async def undo(ctx: CommandContext) -> str:
     given = ctx.rest.strip()
     if given and not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= MAX_EXCHANGES):
         return ctx.words.UNDO_UNREAD.format(usage=USAGE, most=MAX_EXCHANGES)
-    session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
+    session_id = await ctx.services.db.read(sessions.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.UNDO_NOTHING
     count = int(given or 1)
