@@ -12,6 +12,7 @@ from aiohttp import web
 from hermes.servers.app import HttpServer, make_app
 from hermes.services.tracing import parse_headers, trace_id_of
 from tests.fakes.model import FakeModel, calls_tools
+from tests.fakes.silent import silent_server
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 from tests.integration.watching import answered, turn_is
@@ -83,14 +84,8 @@ async def test_a_collector_that_is_down_holds_up_no_turn_and_is_told_of_once(
 
 
 async def test_a_collector_that_never_answers_does_not_hold_up_the_end(start: Start, telegram: FakeTelegram) -> None:
-    async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()  # until the gateway gives up
-        writer.close()
-
-    server = await asyncio.start_server(keep_silent, "127.0.0.1", 0)
     clock = asyncio.get_running_loop().time
-    async with server:
-        port = server.sockets[0].getsockname()[1]
+    async with silent_server() as port:
         async with start(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}"):
             telegram.user_says("hello")
             await answered(telegram, "echo: hello")

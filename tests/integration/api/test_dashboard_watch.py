@@ -24,6 +24,7 @@ from hermes.store.inbox import InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel
+from tests.fakes.silent import silent_server
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start
@@ -296,12 +297,8 @@ async def test_the_overview_shows_the_gateway_of_another_machine(start: Start) -
 
 
 async def test_an_overview_does_not_wait_for_a_gateway_that_does_not_answer(start: Start) -> None:
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()  # until the client leaves
-        writer.close()
-
-    async with asyncio.timeout(SECONDS), await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
-        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    async with asyncio.timeout(SECONDS), silent_server() as port:
+        url = f"http://127.0.0.1:{port}"
         async with served(start, GATEWAY_HEALTH_URL=url, GATEWAY_HEALTH_TIMEOUT="1.5") as api:
             first = (await api.get("/api/overview")).json["remote"]
             assert (first["url"], first["state"]) == (url, "asking")
