@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Under load an example may take long for reasons of the machine; the test's own timeout is the bound.
 settings.register_profile("hermes", deadline=None, max_examples=60)
+settings.register_profile("few", settings.get_profile("hermes"), max_examples=15)
 settings.load_profile("hermes")
 
 _OURS = (
@@ -57,8 +58,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Started in the background of a shell, or by nohup, we would hand deafness for Ctrl+C to all that tests start."""
+    if config.getoption("--few-cases"):
+        settings.load_profile("few")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -68,7 +71,8 @@ MOST_WHOLE = 4  # cases of a test that are variants; more of them are a table
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--few-cases", action="store_true", help="run the first and the last case of every long table")
+    text = "run the first and the last case of every long table, and a few examples of every property"
+    parser.addoption("--few-cases", action="store_true", help=text)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -47,6 +47,22 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         yield terminal
 
 
+@pytest.fixture(scope="module")
+def used_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which one question was answered."""
+    with Limited(tmp_path_factory.mktemp("used")) as terminal:
+        terminal.home.mkdir(mode=0o700)
+        assert terminal.hermes("-z", "hello").stdout == "echo: hello\n"
+        return terminal.home
+
+
+@pytest.fixture
+def used(terminal: Terminal, used_home: Path) -> Terminal:
+    """The terminal with a home of its own that was used before."""
+    shutil.copytree(used_home, terminal.home, symlinks=True, dirs_exist_ok=True)
+    return terminal
+
+
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
     """A folder that is a disk of its own, of a few megabytes; the file that fills it, not yet there."""
@@ -83,9 +99,9 @@ def is_well(terminal: Terminal) -> bool:
 # A full disk
 
 
-def test_a_full_disk_is_named_by_status_and_doctor_while_no_gateway_runs(terminal: Terminal) -> None:
+def test_a_full_disk_is_named_by_status_and_doctor_while_no_gateway_runs(terminal: Terminal, used_home: Path) -> None:
     with small_disk(terminal.home) as ballast:
-        assert terminal.hermes("-z", "hello").stdout == "echo: hello\n"
+        shutil.copytree(used_home, terminal.home, symlinks=True, dirs_exist_ok=True)
         fill(ballast)
         words = "The disk of ~/hermes-home is full → free some space; nothing else is needed"
         status, doctor = terminal.hermes("status"), terminal.hermes("doctor")
@@ -147,32 +163,30 @@ def test_a_start_on_a_full_disk_waits_and_status_says_why(terminal: Terminal) ->
         ("sessions", "chmod 700 ~/hermes-home/sessions"),
     ],
 )
-def test_what_cannot_be_used_is_named_with_the_chmod_to_type(terminal: Terminal, name: str, cure: str) -> None:
-    assert terminal.hermes("-z", "hello").returncode == 0
-    path = terminal.home / name
+def test_what_cannot_be_used_is_named_with_the_chmod_to_type(used: Terminal, name: str, cure: str) -> None:
+    path = used.home / name
     path.parent.mkdir(exist_ok=True)
     if name == ".env":
         path.touch(0o600)
     before = path.stat().st_mode
     path.chmod(0)
-    status, doctor = terminal.hermes("status"), terminal.hermes("doctor")
+    status, doctor = used.hermes("status"), used.hermes("doctor")
     path.chmod(before)
     assert (status.returncode, doctor.returncode) == (3, 1), status.stdout + status.stderr
     assert f"→ {cure}\n" in status.stdout
     assert f"→ {cure}\n" in doctor.stdout
-    assert cure not in terminal.hermes("status").stdout
+    assert cure not in used.hermes("status").stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
-def test_what_belongs_to_somebody_else_is_named_with_the_chown_to_type(terminal: Terminal) -> None:
-    assert terminal.hermes("-z", "hello").returncode == 0
-    os.chown(terminal.home / "state.db", 65534, 65534)
+def test_what_belongs_to_somebody_else_is_named_with_the_chown_to_type(used: Terminal) -> None:
+    os.chown(used.home / "state.db", 65534, 65534)
     words = (
         "~/hermes-home/state.db belongs to nobody and cannot be used by root → sudo chown root ~/hermes-home/state.db"
     )
-    assert words in terminal.hermes("status").stdout
-    assert words in terminal.hermes("doctor").stdout
-    refused = terminal.hermes("sessions", "list")
+    assert words in used.hermes("status").stdout
+    assert words in used.hermes("doctor").stdout
+    refused = used.hermes("sessions", "list")
     assert (refused.returncode, words in refused.stderr) == (1, True)
 
 
@@ -199,13 +213,12 @@ def locked(database: Path) -> Iterator[int]:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="only Linux lists who holds a lock")
-def test_a_lock_is_named_with_its_holder_while_no_gateway_runs(terminal: Terminal) -> None:
-    assert terminal.hermes("-z", "hello").returncode == 0
-    with locked(terminal.home / "state.db") as pid:
+def test_a_lock_is_named_with_its_holder_while_no_gateway_runs(used: Terminal) -> None:
+    with locked(used.home / "state.db") as pid:
         words = rf"state\.db is locked by python\S* \(process {pid}\) → let it finish, or end it: kill {pid}\n"
-        assert re.search(words, terminal.hermes("doctor").stdout)
-        assert re.search(words, terminal.hermes("status").stdout)
-    assert "is locked" not in terminal.hermes("doctor").stdout
+        assert re.search(words, used.hermes("doctor").stdout)
+        assert re.search(words, used.hermes("status").stdout)
+    assert "is locked" not in used.hermes("doctor").stdout
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="only Linux lists who holds a lock")
@@ -251,22 +264,21 @@ def test_a_full_disk_of_the_logs_is_noticed_and_the_gateway_goes_on(terminal: Te
         terminal.hermes("gateway", "stop")
 
 
-def test_a_log_that_cannot_be_written_is_noticed_and_the_gateway_starts_all_the_same(terminal: Terminal) -> None:
-    assert terminal.hermes("-z", "hello").returncode == 0
-    log = terminal.home / "logs" / "gateway.log"
+def test_a_log_that_cannot_be_written_is_noticed_and_the_gateway_starts_all_the_same(used: Terminal) -> None:
+    log = used.home / "logs" / "gateway.log"
     log.chmod(0)
-    terminal.start_gateway()
-    status, doctor = terminal.hermes("status"), terminal.hermes("doctor")
+    used.start_gateway()
+    status, doctor = used.hermes("status"), used.hermes("doctor")
     assert status.returncode == doctor.returncode == 1
     for told in (status.stdout, doctor.stdout):
         assert "→ chmod 600 ~/hermes-home/logs/gateway.log" in told
     assert "gateway.log cannot be written (Permission denied), so the log has gaps" in status.stdout
-    assert terminal.hermes("-z", "hello").stdout == "echo: hello\n"
+    assert used.hermes("-z", "hello").stdout == "echo: hello\n"
     log.chmod(0o600)
-    (terminal.home / "config.yaml").write_text("agent: {max_iterations: nonsense}\n")
+    (used.home / "config.yaml").write_text("agent: {max_iterations: nonsense}\n")
     until(lambda: "max_iterations" in log.read_text(encoding="utf-8"))
-    (terminal.home / "config.yaml").unlink()
-    until(lambda: is_well(terminal))
+    (used.home / "config.yaml").unlink()
+    until(lambda: is_well(used))
 
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d (DEBUG|INFO|WARNING|ERROR|CRITICAL) \S.*")

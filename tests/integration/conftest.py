@@ -29,6 +29,10 @@ Start = Callable[..., AbstractAsyncContextManager[Gateway]]
 
 @pytest.fixture
 def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
+    return start_on(telegram, model, tmp_path)
+
+
+def start_on(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
     """``async with start() as gateway:`` starts it on one and the same home, as often as you like.
 
     Another ``folder`` is another home: in a cluster, another node. A home has been started once before, unless

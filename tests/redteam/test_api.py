@@ -1,4 +1,4 @@
-"""Attack the API: reused names, guessed sessions, floods of keys, smuggled headers, feeds without end.
+"""Attack the API: reused names, floods of keys, smuggled headers, feeds without end. Sessions: test_api_sessions.py.
 
 The gateway is real, its port is real, and the model does whatever the attacker's words say.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Any
 
-import orjson
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
@@ -24,12 +22,12 @@ from hermes.store import grants, people
 from hermes.store.db import Tx
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
-from tests.integration.api.conftest import Answer, dashed
+from tests.integration.api.conftest import Answer
 from tests.integration.api.others import run_is
 from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start
+from tests.redteam.api_calls import SECRET, ask, chat, heard
 
-SECRET = "the tulips are blue"
 SECONDS = 20
 
 
@@ -39,80 +37,7 @@ async def api(start: Start) -> AsyncIterator[Served]:
         yield running
 
 
-async def ask(api: Served, who: dict[str, str], method: str, path: str, body: Any = None, **headers: str) -> Answer:
-    """A request with this key, and with no other."""
-    data = None if body is None else orjson.dumps(body)
-    async with api.stranger.request(method, path, data=data, headers={**dashed(headers), **who}) as answer:
-        return Answer(answer.status, dict(answer.headers), await answer.read())
-
-
-async def chat(api: Served, who: dict[str, str], text: str, **headers: str) -> Answer:
-    body = {"messages": [{"role": "user", "content": text}]}
-    return await ask(api, who, "POST", "/v1/chat/completions", body, **headers)
-
-
-async def finished(api: Served, who: dict[str, str], body: dict[str, Any], **headers: str) -> str:
-    run = (await ask(api, who, "POST", "/v1/runs", body, **headers)).json["run_id"]
-    await run_is(api, run, "completed")
-    return str(run)
-
-
-def heard(model: FakeModel, since: int) -> str:
-    """Whatever models were told since then."""
-    return str(model.requests[since:])
-
-
 # A name that is used again
-
-INHERITED = [
-    ("GET", "/api/sessions", None),
-    ("GET", "/api/sessions/{session}", None),
-    ("GET", "/api/sessions/{session}/messages", None),
-    ("GET", "/api/sessions/work", None),
-    ("GET", "/api/sessions/work/messages", None),
-    ("POST", "/api/sessions/{session}/fork", {}),
-    ("POST", "/api/sessions/work/chat", {"message": "what did I say?"}),
-    ("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "what did I say?"}]}),
-    ("GET", "/v1/responses/{response}", None),
-    ("GET", "/v1/responses/{response}/input_items", None),
-    ("POST", "/v1/responses", {"input": "what did I say?", "previous_response_id": "{response}"}),
-    ("POST", "/v1/responses", {"input": "what did I say?", "conversation": "trip"}),
-    ("POST", "/v1/responses", {"input": [{"type": "item_reference", "id": "{item}"}]}),
-    ("GET", "/v1/runs/{run}", None),
-    ("GET", "/v1/runs/{run}/events", None),
-    ("POST", "/v1/runs", {"input": "what did I say?", "previous_response_id": "{response}"}),
-    ("POST", "/v1/runs", {"input": "what did I say?", "session_id": "work"}),
-    ("GET", "/api/approvals", None),
-]
-
-
-@pytest.mark.parametrize("role", ["user", "admin"])
-@pytest.mark.parametrize("method, path, body", INHERITED, ids=lambda value: str(value)[:60])
-async def test_a_key_with_the_name_of_a_revoked_key_inherits_nothing(
-    api: Served, model: FakeModel, role: str, method: str, path: str, body: Any
-) -> None:
-    victim = await api.new_key("phone", role)
-    await chat(api, victim, SECRET, X_Hermes_Session_Id="work")
-    response = (await ask(api, victim, "POST", "/v1/responses", {"input": SECRET, "conversation": "trip"})).json
-    known = {
-        "session": (await ask(api, victim, "GET", "/api/sessions/work")).json["id"],
-        "response": response["id"],
-        "item": response["output"][0]["id"],
-        "run": await finished(api, victim, {"input": SECRET, "session_id": "work"}),
-    }
-    await api.revoke("phone")
-    attacker = await api.new_key("phone", "user")
-    since = len(model.requests)
-    sent = orjson.loads(_filled(orjson.dumps(body).decode(), known)) if body is not None else None
-    answer = await ask(api, attacker, method, _filled(path, known), sent, X_Hermes_Session_Id="work")
-    assert SECRET not in answer.body.decode()
-    assert SECRET not in heard(model, since)
-
-
-def _filled(text: str, known: dict[str, str]) -> str:
-    for name, value in known.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/runs"])
@@ -175,120 +100,6 @@ async def test_a_key_named_like_the_id_of_another_is_another(api: Served, model:
     await chat(api, attacker, "what did I say?", X_Hermes_Session_Id="work")
     assert SECRET not in heard(model, since)
     assert (await ask(api, attacker, "GET", "/api/sessions")).json["data"][0]["message_count"] == 2
-
-
-# Guessed names of sessions
-
-ROLES = ["default", "owner", "admin", "user", "guest"]
-
-
-@pytest.mark.parametrize("attacker", ["owner", "admin", "user", "guest"])
-@pytest.mark.parametrize("victim", ROLES)
-async def test_a_guessed_session_name_of_another_key_is_another_session(
-    api: Served, model: FakeModel, victim: str, attacker: str
-) -> None:
-    theirs = {} if victim == "default" else await api.new_key("victim", victim)
-    if theirs:
-        await chat(api, theirs, SECRET, X_Hermes_Session_Id="work")
-    else:
-        await api.post("/v1/chat/completions", {"messages": [{"role": "user", "content": SECRET}]}, **SESSION)
-    mine = await api.new_key("attacker", attacker)
-    since = len(model.requests)
-    assert (await chat(api, mine, "what did I say?", **SESSION)).status == 200
-    assert (await ask(api, mine, "POST", "/v1/responses", {"input": "and here?"}, **SESSION)).status == 200
-    await finished(api, mine, {"input": "and here?", "session_id": "work"})
-    await api.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, X_Hermes_Session_Id="y")
-    assert SECRET not in heard(model, since)
-
-
-SESSION = {"X_Hermes_Session_Id": "work"}
-SMUGGLED = [
-    "work:p=",
-    "work:p=key:{id}",
-    "work:p=key%3A{id}",
-    "work%3Ap=key%3A{id}",
-    "work%3ap=key%253A{id}",
-    "work:t=:p=key:{id}",
-    "agent:main:api:dm:work:p=key:{id}",
-    "agent:main:api:dm:work",
-    "{session}",
-    "work\u200b",
-    "work\u00a0",
-    " work ",
-    "work%00",
-    "../work",
-]
-
-
-@pytest.mark.parametrize("name", SMUGGLED)
-@pytest.mark.parametrize("where", ["header", "run", "path"])
-async def test_a_session_name_that_holds_parts_of_a_key_reaches_no_other_session(
-    api: Served, model: FakeModel, name: str, where: str
-) -> None:
-    victim = await api.new_key("victim", "user")
-    await chat(api, victim, SECRET, **SESSION)
-    await api.post("/v1/chat/completions", {"messages": [{"role": "user", "content": SECRET}]}, **SESSION)
-    session = (await ask(api, victim, "GET", "/api/sessions/work")).json["id"]
-    [listed] = await api.keys.listed({}, None)  # type: ignore[arg-type]
-    attacker = await api.new_key("attacker", "user")
-    name = name.replace("{id}", listed["id"]).replace("{session}", session)
-    since = len(model.requests)
-    if where == "header":
-        header = {b"X-Hermes-Session-Id".decode(): name.encode("utf-8").decode("latin-1")}
-        answer = await ask(
-            api,
-            {**attacker, **header},
-            "POST",
-            "/v1/chat/completions",
-            {"messages": [{"role": "user", "content": "?"}]},
-        )
-    elif where == "run":
-        answer = await ask(api, attacker, "POST", "/v1/runs", {"input": "?", "session_id": name})
-        if answer.status == 202:
-            await run_is(api, answer.json["run_id"], "completed")
-    else:
-        answer = await ask(api, attacker, "POST", f"/api/sessions/{name}/chat", {"message": "?"})
-        assert answer.status == 404
-    assert SECRET not in answer.body.decode()
-    assert SECRET not in heard(model, since)
-
-
-# What other keys asked for
-
-
-@pytest.mark.parametrize(
-    "method, path",
-    [
-        ("GET", "/v1/responses/{response}"),
-        ("DELETE", "/v1/responses/{response}"),
-        ("POST", "/v1/responses/{response}/cancel"),
-        ("GET", "/v1/responses/{response}/input_items"),
-        ("GET", "/v1/runs/{run}"),
-        ("GET", "/v1/runs/{run}/events"),
-        ("POST", "/v1/runs/{run}/stop"),
-        ("POST", "/v1/runs/{run}/approval"),
-        ("GET", "/v1/runs/run_{event}"),
-        ("PATCH", "/api/sessions/{session}"),
-        ("DELETE", "/api/sessions/{session}"),
-    ],
-)
-@pytest.mark.parametrize("role", ["user", "guest"])
-async def test_what_the_owner_asked_for_does_not_exist_for_other_keys(
-    api: Served, role: str, method: str, path: str
-) -> None:
-    response = (await api.post("/v1/responses", {"input": SECRET})).json["id"]
-    run = await finished(api, {"Authorization": api.http.headers["Authorization"]}, {"input": SECRET})
-    known = {
-        "response": response,
-        "run": run,
-        "event": response.replace("resp_", "ev_resp_"),
-        "session": (await api.get("/api/sessions")).json["data"][0]["id"],
-    }
-    bob = await api.new_key("bob", role)
-    body = {"title": "mine"} if method == "PATCH" else {"approve": True} if "approval" in path else None
-    answer = await ask(api, bob, method, _filled(path, known), body)
-    assert answer.status == 404
-    assert SECRET not in answer.body.decode()
 
 
 # Floods of wrong keys
