@@ -10,15 +10,18 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.i18n.failures import sentence
 from hermes.store import home_faults, migrate
 from hermes.store.db import SQLITE, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.connection import TOUCHED, ReaderConnection, SqliteConnection
 from hermes.store.sqlite.file import Location, error_code
+from hermes.store.sqlite.schema_repair import lacks_column_or_table
+
+if TYPE_CHECKING:
+    from hermes.store.sqlite.healing import Healing
 
 KEEP_AFTER_SECONDS = 0.5
 """Changes of this long are written to the mirror and the transcripts' files together."""
@@ -70,7 +73,7 @@ class SqliteDatabase(Database):
         self._writes: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._healing: _Healing | None = None
+        self._healing: Healing | None = None
         self._unchecked: list[str] = []
         self._down = ""
         self._index_timer: asyncio.TimerHandle | None = None
@@ -269,7 +272,7 @@ class SqliteDatabase(Database):
         if isinstance(error, sqlite3.Error):
             if not connection.in_transaction or sqlite_file.is_damage(error):
                 raise error
-            if may_drift and _is_drift(error):
+            if may_drift and lacks_column_or_table(error):
                 raise _DriftError from error
             if error_code(error) in sqlite_file.DOWN:
                 self._say_down(error)
@@ -330,7 +333,9 @@ class SqliteDatabase(Database):
         """Have the file opened anew, recovered if need be; raises StoreIsDownError when that takes too long."""
         if not self._down:
             log.warning("Reopening store", extra={"path": str(self._file.path), "reason": reason})
-        self._healing = _Healing(self._file, is_only_touched=reason == TOUCHED)
+        from hermes.store.sqlite.healing import Healing  # a sound file needs it not
+
+        self._healing = Healing(self._file, is_only_touched=reason == TOUCHED)
         self._await_healing(self._limits.heal_wait_seconds)
 
     def _await_healing(self, seconds: float) -> None:
@@ -389,7 +394,7 @@ class SqliteDatabase(Database):
         return True
 
     def _in_words(self, error: BaseException) -> BaseException:
-        return in_words(error, self._file.path)
+        return sqlite_file.in_words(error, self._file.path)
 
     # The readers' threads
 
@@ -405,7 +410,7 @@ class SqliteDatabase(Database):
                     is_sound = self._read(reader, job)
                 finally:
                     reader.lock.release()
-                lacks_something = is_sound and not has_mended and _is_drift(job.error)
+                lacks_something = is_sound and not has_mended and lacks_column_or_table(job.error)
                 if is_sound and not lacks_something:
                     break
                 has_mended |= lacks_something
@@ -439,33 +444,6 @@ class SqliteDatabase(Database):
         return True
 
 
-class _Healing:
-    """A recovery under way in a thread of its own, so that the writer can say how long it will wait."""
-
-    def __init__(self, file: SqliteConnection, *, is_only_touched: bool) -> None:
-        self.error: GatewayError | sqlite3.Error | OSError | None = None
-        self._file = file
-        self.is_only_touched = is_only_touched
-        self._thread = threading.Thread(target=self._run, name="store-recovery", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._file.heal(is_only_touched=self.is_only_touched)
-        except (GatewayError, sqlite3.Error, OSError) as error:
-            self.error = error
-        except Exception as error:
-            # Whatever damage led us to, the writer must hear of it: it would go on without a file, and end.
-            log.exception("Recovery broke", extra={"path": str(self._file.path)})
-            self.error = StoreIsDownError(
-                f"{self._file.name} could not be recovered: {sentence(str(error))} The log has the details."
-            )
-
-    def join(self, seconds: float | None) -> bool:
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-
 def _run_plainly(group: list[Job[Any]], tx: Tx) -> bool:
     """Run all without savepoints, which copy every page. False when one failed: the caller retries one by one."""
     try:
@@ -476,40 +454,9 @@ def _run_plainly(group: list[Job[Any]], tx: Tx) -> bool:
     return True
 
 
-def _is_drift(error: BaseException | None) -> bool:
-    text = str(error) if isinstance(error, sqlite3.Error) else ""
-    return text.startswith(("no such column", "no such table")) or "has no column named" in text
-
-
 def _say_if_failed(future: asyncio.Future[None]) -> None:
     if not future.cancelled() and (error := future.exception()):
         log.warning("Sidecar not written", extra={"reason": str(error)})
-
-
-def in_words(error: BaseException, path: Path) -> BaseException:
-    """Put what the disk or another process did into words, with the cure; a bug in a statement stays what it is."""
-    code = error_code(error)
-    fault: home_faults.Fault | None = None
-    if code == sqlite3.SQLITE_FULL:
-        fault = home_faults.disk_is_full(path.parent, f", so {path.name} cannot grow")
-    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        fault = home_faults.lock_fault(path)
-    elif code in sqlite_file.DOWN or isinstance(error, OSError):
-        # SQLite says of missing rights, and at times of a full disk, only that it cannot open or write the file.
-        places = (path.parent, *(sqlite_file.beside(path, suffix) for suffix in sqlite_file.SUFFIXES))
-        found = (home_faults.access_fault(place) for place in places)
-        fault = next((refused for refused in found if refused is not None), None) or home_faults.disk_fault(path.parent)
-    elif code not in sqlite_file.DAMAGE:
-        return error
-    if fault is not None:
-        text = str(fault)
-    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        text = f"{path.name} is locked by another process."
-    else:
-        text = f"{path.name} cannot be used: {sentence(str(error))}"
-    down = StoreIsDownError(text)
-    down.__cause__ = error
-    return down
 
 
 async def open_sqlite(

@@ -15,8 +15,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.errors import ForeignHomeError
-from hermes.store import home, migrate
+from hermes.core.errors import ForeignHomeError, StoreIsDownError
+from hermes.core.i18n.failures import sentence
+from hermes.store import home, home_faults, migrate
 from hermes.store.db import SQLITE, StoreLimits, Tx
 from hermes.store.private_files import write_private
 from hermes.store.sqlite import wal
@@ -327,6 +328,32 @@ def is_damage(error: BaseException) -> bool:
         or error_code(error) in DAMAGE
         or getattr(error, "sqlite_errorcode", 0) in LOST_PAGES
     )
+
+
+def in_words(error: BaseException, path: Path) -> BaseException:
+    """Put what the disk or another process did into words, with the cure; a bug in a statement stays what it is."""
+    code = error_code(error)
+    fault: home_faults.Fault | None = None
+    if code == sqlite3.SQLITE_FULL:
+        fault = home_faults.disk_is_full(path.parent, f", so {path.name} cannot grow")
+    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        fault = home_faults.lock_fault(path)
+    elif code in DOWN or isinstance(error, OSError):
+        # SQLite says of missing rights, and at times of a full disk, only that it cannot open or write the file.
+        places = (path.parent, *(beside(path, suffix) for suffix in SUFFIXES))
+        found = (home_faults.access_fault(place) for place in places)
+        fault = next((refused for refused in found if refused is not None), None) or home_faults.disk_fault(path.parent)
+    elif code not in DAMAGE:
+        return error
+    if fault is not None:
+        text = str(fault)
+    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        text = f"{path.name} is locked by another process."
+    else:
+        text = f"{path.name} cannot be used: {sentence(str(error))}"
+    down = StoreIsDownError(text)
+    down.__cause__ = error
+    return down
 
 
 # Setting aside

@@ -32,6 +32,12 @@ class Column:
         return " ".join(part for part in parts if part)
 
 
+def lacks_column_or_table(error: BaseException | None) -> bool:
+    """Whether a statement failed because the file lacks what it names."""
+    text = str(error) if isinstance(error, sqlite3.Error) else ""
+    return text.startswith(("no such column", "no such table")) or "has no column named" in text
+
+
 def columns(connection: sqlite3.Connection, table: str) -> list[Column]:
     rows = connection.execute(
         'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?) ORDER BY cid', [table]
