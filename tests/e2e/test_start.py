@@ -12,7 +12,7 @@ from hermes.app.tools import TOOLS
 from hermes.servers.api.lazy_routes import FAMILIES
 from tests.e2e.keeping import ROOT
 
-MAX_OF_OURS = 355
+MAX_OF_OURS = 356
 """Modules with code; a package that holds only its docstring costs next to nothing and is not counted.
 
 Before this is raised: does /health need the module, or only the first message?

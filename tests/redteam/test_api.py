@@ -15,7 +15,7 @@ from aiohttp.test_utils import make_mocked_request
 from hermes.core.bounded import MOST_KEYS
 from hermes.servers.api.auth import TRUSTED_SECONDS
 from hermes.servers.api.limits import WRONG_KEYS_PER_MINUTE, WrongKeys, address_of
-from hermes.servers.api.runs import FEEDS
+from hermes.servers.api.run_reader import FEEDS
 from hermes.servers.api.streams.run_events import FeedLimits, RunFeed, RunFeeds
 from hermes.services.events import EventBus, SegmentEnded, TextArrived, ToolStarted, TurnStarted
 from hermes.store import grants, people

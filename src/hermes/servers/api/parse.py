@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -27,6 +27,7 @@ from hermes.servers.api.input import tools
 from hermes.servers.api.input.sampling import read_sampling
 
 T = TypeVar("T")
+B = TypeVar("B", bound=bodies.SessionChatRequestBody)
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 LARGE_BODY = 256 * 1024
@@ -301,3 +302,42 @@ def read_options(
         reasoning=reasoning,
         own_tools=own_tools,
     )
+
+
+# Requests whose messages are called `input`: runs, and turns of a session
+
+
+def decode_input_body(body: Mapping[str, Any], kind: type[B]) -> B:
+    """``message`` and ``messages`` are other names of ``input``; ``max_tokens`` counts without its newer name only."""
+    given = next((body[name] for name in ("input", "message", "messages") if body.get(name) is not None), None)
+    most = body.get("max_tokens") if body.get("max_output_tokens") is None else None
+    return decode({**body, "input": given, "max_tokens": most}, kind)
+
+
+def read_input(
+    body: bodies.SessionChatRequestBody,
+    limits: InputLimits,
+    *,
+    is_whole: bool,
+    has_history: bool = True,
+    tools: tuple[str, ...] | None = None,
+) -> tuple[tuple[ChatMessage, ...], TurnOptions]:
+    """What is asked and how. ``is_whole``: no transcript stands before it, so every result needs its call in here.
+
+    ``tools`` are the gateway's that it may use; None for all.
+    """
+    new: list[Any] | str = body.input
+    if isinstance(new, str) or not all(isinstance(item, dict) and "role" in item for item in new):
+        new = [{"role": "user", "content": new}]
+    history = (body.conversation_history or []) if has_history else []
+    messages = [bodies.decode_message(item, f"input[{index}]") for index, item in enumerate([*history, *new])]
+    talk = read_conversation(messages, limits, "input")
+    if is_whole:
+        check_results(talk.messages, "input")
+    given = body.instructions or ""
+    if len(given) > limits.text:
+        message = f"instructions is a string of at most {limits.text:,} characters."
+        raise bad_request(message, code="invalid_value", param="instructions")
+    instructions = "\n\n".join(text for text in (storable(given), talk.instructions) if text)
+    most = body.max_output_tokens or body.max_tokens
+    return talk.messages, read_options(body, limits, instructions=instructions, max_tokens=most, own_tools=tools)

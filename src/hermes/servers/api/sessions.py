@@ -29,7 +29,7 @@ from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.input.tools import own_tools
-from hermes.servers.api.runs import Run, RunReader, decode_request, feeds_of, read_request
+from hermes.servers.api.run_reader import Run, RunReader, feeds_of
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.run_events import run_id_of
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
@@ -294,9 +294,9 @@ class SessionRoutes:
 
     async def _parse_request(self, request: web.Request) -> tuple[SessionNames, AgentRequest, ChatWriter | None]:
         """Everything is looked at before anything is stored. The writer is None in a session of the API."""
-        body = decode_request(await parse.read_body(request, self._limits), SessionChatRequestBody)
+        body = parse.decode_input_body(await parse.read_body(request, self._limits), SessionChatRequestBody)
         # The session has its own history.
-        reading = partial(read_request, is_whole=False, has_history=False, tools=own_tools(request))
+        reading = partial(parse.read_input, is_whole=False, has_history=False, tools=own_tools(request))
         messages, options = await parse.apart(request, reading, body, self._limits)
         shown = await self._find(request)
         key = shown.key

@@ -18,8 +18,8 @@ from hermes.servers.api.bodies import ChatRequestBody, PairingDecisionBody, Resp
 from hermes.servers.api.content import INPUT_LIMITS, Content, InputLimits, limits_of, read_content, read_text, summary
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.input.tools import read_tool_choice
+from hermes.servers.api.parse import decode_input_body, read_input
 from hermes.servers.api.responses.request import parse_request
-from hermes.servers.api.runs import decode_request, read_request
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 TOOL = ToolSpec("weather", "", {})
@@ -47,7 +47,7 @@ def tools_of(tools: Any) -> tuple[ToolSpec, ...]:
 
 
 def run_of(body: dict[str, Any]) -> tuple[tuple[ChatMessage, ...], TurnOptions]:
-    return read_request(decode_request(body, RunRequestBody), INPUT_LIMITS, is_whole=True)
+    return read_input(decode_input_body(body, RunRequestBody), INPUT_LIMITS, is_whole=True)
 
 
 def nested(depth: int, inside: Any) -> Any:

@@ -1,8 +1,8 @@
-"""`/v1/responses`: answers that are kept, read again, and gone on from.
+"""`/v1/responses`: answers that are kept and gone on from.
 
 A chain (`previous_response_id`, or a `conversation` by its name) goes on in one session: only the new input is
 added to it, so the 500th response costs what the fifth did. Going on from an earlier response of a chain makes a
-branch, in a session of its own.
+branch, in a session of its own. ``stored`` reads, streams, deletes and cancels what is kept.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from hermes.core.approval import ApprovalState, effect_sha256
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Json, Role
 from hermes.core.requests import AgentRequest, RequestKind
-from hermes.core.roles import Action, may
-from hermes.core.text import storable
 from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.approvals import (
     Decision,
@@ -43,7 +41,7 @@ from hermes.servers.api.context import (
     SessionNames,
     session_names,
 )
-from hermes.servers.api.errors import NO_RETRY, ApiError, bad_request, not_found
+from hermes.servers.api.errors import NO_RETRY, ApiError, bad_request
 from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import REPLAYED, Attempt, Attempts, attempt_name, key_reused
 from hermes.servers.api.input.files import FileTexts
@@ -52,25 +50,23 @@ from hermes.servers.api.input.tools import note_left_out, own_tools
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.answers import Answering, ResponseAnswers, answering_of, with_headers
 from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, ResponseLimits
-from hermes.servers.api.responses.paging import page_of
-from hermes.servers.api.responses.places import Continuation, ResponsePlaces, is_visible
+from hermes.servers.api.responses.places import Continuation, ResponsePlaces
 from hermes.servers.api.responses.references import with_items
 from hermes.servers.api.responses.request import ResponseRequest, parse_request, read_history
+from hermes.servers.api.responses.stored import StoredResponseRoutes
 from hermes.servers.api.security import refuse_tools
 from hermes.servers.api.streams.leaving import minding_the_client, stops_when_left
-from hermes.servers.app import RouteAdder, json_response
+from hermes.servers.app import RouteAdder
 from hermes.services.requests.requests import PLATFORM, RequestHandle
-from hermes.store import codec, inbox
+from hermes.store import codec
 from hermes.store.api import pictures
 from hermes.store.api.idempotency import KEPT_SECONDS
-from hermes.store.api.responses import NewResponse, StoredResponse
+from hermes.store.api.responses import NewResponse
 from hermes.store.ids import new_id
 from hermes.store.reports import trace
 from hermes.store.turns import tool_calls
 
 TOOL_ITEMS_HEADER = "X-Hermes-Tool-Items"
-TRIES_TO_STOP = 20
-STOP_PAUSE_SECONDS = 0.05
 
 
 KEEPER = web.AppKey("responses", ResponseFinalizer)
@@ -83,14 +79,15 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: ResponseLi
         app[KEEPER] = finalizer
         app.cleanup_ctx.append(finalizer.running)
         app.on_shutdown.append(handlers.answers.calls.end)
+        stored = StoredResponseRoutes(parts.gateway, finalizer, handlers.answers, handlers.attempts)
         later = LaterRoutes(parts, handlers, finalizer, limits)
         app.router.add_post("/v1/responses", handlers.create)
         app.router.add_post("/v1/responses/input_tokens", later.count)
         app.router.add_post("/v1/responses/compact", later.compact)
-        app.router.add_get("/v1/responses/{id}", handlers.show)
-        app.router.add_delete("/v1/responses/{id}", handlers.delete)
-        app.router.add_get("/v1/responses/{id}/input_items", handlers.show_input)
-        app.router.add_post("/v1/responses/{id}/cancel", handlers.cancel)
+        app.router.add_get("/v1/responses/{id}", stored.show)
+        app.router.add_delete("/v1/responses/{id}", stored.delete)
+        app.router.add_get("/v1/responses/{id}/input_items", stored.show_input)
+        app.router.add_post("/v1/responses/{id}/cancel", stored.cancel)
         for method, path, name in CONVERSATIONS:
             app.router.add_route(method, f"/v1/conversations{path}", later.conversation(name))
 
@@ -160,7 +157,7 @@ class ResponseRoutes:
         self._naming = asyncio.Lock()
         self._files = FileTexts()
         self.places = ResponsePlaces(parts.gateway, finalizer)
-        self._attempts = Attempts(parts.gateway.requests, parts.gateway.clock)
+        self.attempts = Attempts(parts.gateway.requests, parts.gateway.clock)
         self.answers = ResponseAnswers(parts, finalizer)
 
     @cached_property
@@ -183,12 +180,12 @@ class ResponseRoutes:
         stops = stops_when_left(request, stops=asked.streams and not asked.is_stored)  # nobody could read it again
         asked = replace(asked, stops_when_left=True) if stops else asked
         name = await attempt_name(request, read)
-        with self._attempts.attempt(request, name) as attempt:
+        with self.attempts.attempt(request, name) as attempt:
             answered = await self._answer_questions(request, asked, attempt)
             if answered is not None:
                 return answered
             key, earlier = await self._begun_before(request, asked)
-            if earlier := earlier or await self._attempts.earlier(request, name):
+            if earlier := earlier or await self.attempts.earlier(request, name):
                 attempt.event_id = earlier
                 answer = await self._again(request, asked, earlier, attempt)
                 if answer is not None:
@@ -207,7 +204,7 @@ class ResponseRoutes:
         answer = self.answers.stream if asked.streams else self.answers.answer
         if not asked.stops_when_left:
             return await answer(request, answering)
-        async with minding_the_client(self._requests, self._attempts, answering.attempt, answering.handle):
+        async with minding_the_client(self._requests, self.attempts, answering.attempt, answering.handle):
             return await answer(request, answering)
 
     # A request that was sent before
@@ -434,70 +431,6 @@ class ResponseRoutes:
         async with self._naming:
             yield
 
-    # Reading again
-
-    async def show(self, request: web.Request) -> web.StreamResponse:
-        found = await self._find(request, Action.READ_ALL)
-        if request.query.get("stream") not in ("true", "1"):
-            stored = await self._finalizer.settled(found)
-            return with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
-        starting_after = _starting_after(request)
-        async with self._requests.join(found.event_id) as joined:
-            stored = await self._finalizer.settled(found)
-            handle, state = joined or (RequestHandle(found.event_id, ""), None)
-            names = SessionNames(stored.session_id, is_named=True)
-            with (
-                self._finalizer.holding(new_id("resp"), found.event_id) as hold,
-                self._attempts.attempt(request, f"read:{stored.id}") as attempt,
-            ):
-                is_background = bool(stored.body["background"])
-                answering = Answering(names, stored.body, hold, handle, attempt, is_background, state=state)
-                return await self.answers.replay(request, answering, starting_after)
-
-    async def show_input(self, request: web.Request) -> web.Response:
-        limit, order, after = page_of(request)
-        stored = await self._find(request, Action.READ_ALL)
-        row = await self._gateway.db.read(inbox.get, stored.event_id)
-        messages = codec.load_request(row.body).messages[-stored.inputs :] if row is not None else ()
-        if names := pictures.names_in(messages):
-            messages = tuple(pictures.put_back(messages, await self._gateway.db.read(pictures.load, names)))
-        items = shapes.input_items(messages, stored.id)
-        items = items if order == "asc" else items[::-1]
-        if after:
-            ids = [item["id"] for item in items]
-            items = items[ids.index(after) + 1 :] if after in ids else []
-        return json_response(shapes.listed(items[:limit], has_more=len(items) > limit))
-
-    async def delete(self, request: web.Request) -> web.Response:
-        """The response goes; the session it belongs to, and a turn that still runs in it, do not."""
-        stored = await self._find(request, Action.CHANGE_ALL)
-        if not may(request[CALLER].role, Action.CHANGE_OWN):
-            message = "The role of this key may not delete. Ask with one of a user, an admin or the owner."
-            raise ApiError(403, message, code="role_not_enough", kind="permission_error")
-        await self._finalizer.delete(stored.id)
-        return json_response(shapes.deleted(stored.id))
-
-    async def cancel(self, request: web.Request) -> web.Response:
-        """Stop the turn of a response. One that has ended stays as it is."""
-        stored = await self._find(request, Action.CHANGE_ALL)
-        for _ in range(TRIES_TO_STOP):
-            if not stored.is_open:
-                break
-            state = await self._requests.stop(stored.event_id)
-            if state is None or state.status in results.FINAL_STATUS:
-                stored = await self._finalizer.settled(await self._find(request, Action.CHANGE_ALL))
-            if stored.is_open:
-                await asyncio.sleep(STOP_PAUSE_SECONDS)
-        return with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
-
-    async def _find(self, request: web.Request, action: Action) -> StoredResponse:
-        """The response that the path names. To others than who asked for it, it does not exist."""
-        response_id = storable(request.match_info["id"])
-        stored = await self._finalizer.load(response_id)
-        if stored is None or not is_visible(stored, request[CALLER], action):
-            raise not_found(f"Response with id {response_id[:80]!r} not found.", code="response_not_found")
-        return stored
-
 
 def _effect(seen: Seen) -> str:
     return effect_sha256(seen.tool, seen.arguments)
@@ -518,14 +451,3 @@ def _tool_items(request: web.Request) -> str:
         message = f"{TOOL_ITEMS_HEADER} is mcp_call or {shapes.FUNCTION_ITEMS}."
         raise bad_request(message, code="invalid_value", param=TOOL_ITEMS_HEADER)
     return shape
-
-
-def _starting_after(request: web.Request) -> int:
-    """The last sequence number that the client has seen; -1 for none."""
-    given = request.query.get("starting_after", "")
-    if not given:
-        return -1
-    if not (given.isascii() and given.isdigit() and len(given) < 10):
-        message = "starting_after is the sequence_number of the last event that was read."
-        raise bad_request(message, code="invalid_value", param="starting_after")
-    return int(given)
