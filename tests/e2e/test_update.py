@@ -78,6 +78,8 @@ def test_update_is_taken_up_only_if_its_probe_answers_and_can_be_taken_back(inst
     assert installed.hermes("kanban", "create", "Water the plants").returncode == 0
     first = installed.worker()
     assert installed.hermes("update", "--check").stdout.startswith("✓")
+    said = installed.hermes("rollback", "--yes")
+    assert (said.returncode, said.stderr) == (1, "✗ There is no version to go back to: no update was made here.\n")
 
     installed.offer("0.2.0", breaks_the_start)
     said = installed.hermes("update")

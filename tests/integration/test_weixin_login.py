@@ -88,6 +88,16 @@ async def test_a_login_writes_the_token_for_its_owner_alone_and_lets_them_in(
     assert set(files(home).values()) == {0o600}
 
 
+@pytest.mark.parametrize("words", [("weixin", "login"), ("whatsapp", "login"), ("gateway", "setup", "weixin")])
+async def test_an_account_name_that_cannot_be_written_is_refused_before_anything_is_asked(
+    login: Login, weixin: FakeWeixin, home: Path, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        await login(*words, "--account", "Bad Name")
+    assert not weixin.codes
+    assert not files(home)
+
+
 async def test_status_lists_how_it_stands_with_the_account(login: Login, weixin: FakeWeixin) -> None:
     scanned(weixin)
     await login()

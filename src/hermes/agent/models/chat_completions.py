@@ -270,6 +270,8 @@ class _TextChunk(msgspec.Struct, gc=False):
 
 _text_chunk = msgspec.json.Decoder(_TextChunk)
 _text_chunks = msgspec.json.Decoder(list[_TextChunk])
+NOT_TEXT = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Raised by a chunk that brings anything else, is no JSON, or is nested more deeply than can be read."""
 LAST_CHUNKS = 3
 """So many at the end of an answer may bring something else: the reason, the usage."""
 
@@ -277,7 +279,7 @@ LAST_CHUNKS = 3
 def _brings_text_alone(payload: bytes) -> bool:
     try:
         _text_chunk.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except NOT_TEXT:
         return False
     return True
 
@@ -300,9 +302,9 @@ class ChatAnswer(Answer):
 
     def take_all(self, payloads: list[bytes]) -> None:
         begin, end = 0, len(payloads)
-        if end and not self.model:  # the first chunk names the model
-            self.take(payloads[0])
-            begin = 1
+        while begin < end and not self.model:  # the first chunk names the model; Azure's second
+            self.take(payloads[begin])
+            begin += 1
         for payload in reversed(payloads[begin:][-LAST_CHUNKS:]):
             if _brings_text_alone(payload):
                 break
@@ -314,7 +316,7 @@ class ChatAnswer(Answer):
         """Read chunks that are likely to bring text alone, all at once."""
         try:
             chunks = _text_chunks.decode(b"[%s]" % b",".join(payloads))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except NOT_TEXT:
             chunks = []
         if len(chunks) == len(payloads):
             self.fresh_text += [chunk.choices[0].delta.content for chunk in chunks]

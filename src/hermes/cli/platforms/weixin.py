@@ -22,10 +22,12 @@ PLATFORM = "weixin"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.support.help import add_verbs
+    from hermes.cli.support.help import account_name, add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES, without_json=VERBS)
-    added["login"].add_argument("--account", default=MAIN, help="name of another account on this platform")
+    added["login"].add_argument(
+        "--account", default=MAIN, type=account_name, help="name of another account on this platform"
+    )
     added["login"].add_argument("--start", action="store_true", help="start the gateway if it is not running")
 
 

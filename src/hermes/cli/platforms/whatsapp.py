@@ -43,7 +43,7 @@ MODES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.support.help import add_verbs
+    from hermes.cli.support.help import account_name, add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES, without_json=VERBS)
     login = added["login"]
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow", default="", metavar="NUMBERS", help="numbers that may write to the bot, separated by commas"
     )
     login.add_argument("--code", default="", metavar="NUMBER", help="link with a code typed on this phone")
-    login.add_argument("--account", default=MAIN, help="name of another account on this platform")
+    login.add_argument("--account", default=MAIN, type=account_name, help="name of another account on this platform")
     login.add_argument("--start", action="store_true", help="start the gateway if it is not running")
 
 

@@ -61,6 +61,15 @@ def _with_usage(text: str) -> str:
     return f"{tr(first)}{line_end}{rest}"
 
 
+def account_name(text: str) -> str:
+    """Return the name given with ``--account``: refused before anything is asked, tried or signed in."""
+    from hermes.config.keys import NAME
+
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a usable name: take a-z, 0-9, _ and -.")
+    return text
+
+
 def add_verbs(
     parser: argparse.ArgumentParser, verbs: Mapping[str, str], examples: str, *, without_json: Collection[str] = ()
 ) -> dict[str, argparse.ArgumentParser]:

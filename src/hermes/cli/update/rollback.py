@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.support.client import refuse_agent
 from hermes.cli.support.prompts import confirm
 from hermes.cli.support.updates import options_here
-from hermes.core.errors import ConfigError
+from hermes.core.errors import ConfigError, GatewayError
 from hermes.hosting.terminal import out_result
 from hermes.hosting.translation import tr
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     options = options_here()
     before, target = options.installation.present(), options.installation.previous()
     if target is None:
-        raise ConfigError("There is no version to go back to: no update was made here.")
+        raise GatewayError("There is no version to go back to: no update was made here.")
     backup = needs_older_store(options.home)
     question = f"Go back from {before.name} to {target.name}?"
     if backup is not None:

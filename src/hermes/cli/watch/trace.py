@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
 def latest(answer: Mapping[str, Any]) -> list[str]:
     """The latest messages as a table, and how to see more of them."""
     messages, total = answer["messages"], answer["total"]
+    if not messages and (lost := answer.get("lost")):  # a gateway of an older version does not say
+        return ["No messages are left.", *lost]
     if not messages:
         return [f"No messages yet. Write the first: {command_name()}"]
     more = f" (all: {command_name()} trace --limit {total})" if len(messages) < total else ""

@@ -19,6 +19,8 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
 
 
 def add_platform_flags(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.support.help import account_name
+
     parser.add_argument("--token", default="", help="token of the bot; - reads it from stdin")
     setting = "another setting of the platform; may be repeated"
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings", help=setting)
@@ -31,7 +33,9 @@ def add_platform_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", default="", metavar="IDS", help="group ids for the policy allowlist, separated by commas"
     )
-    parser.add_argument("--account", default="main", help="name of a further account on the same platform")
+    parser.add_argument(
+        "--account", default="main", type=account_name, help="name of a further account on the same platform"
+    )
     parser.add_argument("--install", action="store_true", help="install the missing package of the platform")
     parser.add_argument("--no-check", action="store_true", help="save without testing")
     parser.add_argument(

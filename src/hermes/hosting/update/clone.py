@@ -149,7 +149,7 @@ class CloneInstallation:
     def switch_back(self) -> None:
         target, before = self.previous(), self.present()
         if target is None:
-            raise ConfigError("There is no version to go back to: no update was made here.")
+            raise UpdateFailedError("There is no version to go back to: no update was made here.")
         self.refuse_changes()
         write_version(self.work / "previous", before)
         self._go_to(target.id, self.work / "previous" / "env")

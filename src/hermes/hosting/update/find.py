@@ -18,6 +18,11 @@ def find_installation() -> Installation:
     clone = package.parents[1]
     if (clone / ".git").is_dir() and package.parent.name == "src":
         return CloneInstallation(clone)
+    if (clone / ".git").is_file() and package.parent.name == "src":
+        raise ConfigError(
+            f"This Hermes runs from the git worktree {clone}, which only git updates.\n"
+            f"  Update it: git -C {clone} pull     Then: hermes gateway restart"
+        )
     if sys.prefix == sys.base_prefix or not package.is_relative_to(Path(sys.prefix).resolve()):
         raise ConfigError(
             "This Hermes is neither a git clone nor installed in a virtual environment.\n"

@@ -7,7 +7,6 @@ import os
 import shutil
 from pathlib import Path
 
-from hermes.core.errors import ConfigError
 from hermes.hosting import build
 from hermes.hosting.update.installation import (
     NewVersion,
@@ -86,7 +85,7 @@ class PackageInstallation:
     def switch_back(self) -> None:
         target, before, kept = self.previous(), self.present(), self.work / "previous"
         if target is None:
-            raise ConfigError("There is no version to go back to: no update was made here.")
+            raise UpdateFailedError("There is no version to go back to: no update was made here.")
         if not (kept / "lib").is_dir():
             raise UpdateFailedError(f"The previous version is missing in {kept}.")
         exchange(kept / "lib", self._prefix / "lib")

@@ -137,7 +137,10 @@ def read(folder: Path) -> list[Report]:
 
 
 def of_id(reports: Sequence[Report], name: str) -> list[str]:
-    """For an id that nothing is found for: which recoveries lost rows that it may have named, a sentence each."""
+    """For an id that nothing is found for: which recoveries lost rows that it may have named, a sentence each.
+
+    An empty ``name`` stands for any message, turn or delivery.
+    """
     prefix, _, rest = name.partition("_")
     tables = _TABLES.get(prefix) if rest else None
     at = time_of(name) if tables else None

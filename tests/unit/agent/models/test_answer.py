@@ -233,6 +233,23 @@ def test_chunks_that_come_together_are_read_like_those_that_come_one_by_one(firs
     assert read_so_far(together) == read_so_far(alone)
 
 
+def test_the_model_named_by_a_later_chunk_of_the_same_read_is_known() -> None:
+    azure = orjson.dumps({"model": "", "choices": [], "prompt_filter_results": []})
+    answer = ChatAnswer(lambda: "x")
+    answer.take_all([azure, *[orjson.dumps({"model": "gpt-x", **delta(content=word)}) for word in "abcd"]])
+    assert answer.model == "gpt-x"
+    assert answer.text == "abcd"
+
+
+@pytest.mark.parametrize("last", [0, 5])
+def test_a_chunk_nested_more_deeply_than_can_be_read_is_unreadable(last: int) -> None:
+    text = orjson.dumps({"model": "m", **delta(content="a")})
+    deep = b'{"choices":[{"delta":{"content":"b"}}],"x":%b%b}' % (b"[" * 100_000, b"]" * 100_000)
+    answer = ChatAnswer(lambda: "x")
+    with pytest.raises(UnreadableChunkError):
+        answer.take_all([text, deep, *[text] * last])
+
+
 def test_nothing_after_done_is_read() -> None:
     reader = AnswerReader(ChatAnswer(lambda: "made"))
     reader.feed(b'data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"late"}}]}\n\n')

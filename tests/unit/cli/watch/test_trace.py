@@ -150,6 +150,11 @@ def test_where_nothing_was_said_yet_it_is_told_how_to_begin() -> None:
     assert latest({"messages": [], "total": 0})[0].startswith("No messages yet. Write the first: ")
 
 
+def test_where_a_recovery_lost_every_message_the_loss_is_told() -> None:
+    lost = "Lost when state.db was recovered on 2026-03-01 10:00: 7 rows of inbox."
+    assert latest({"messages": [], "total": 0, "lost": [lost]}) == ["No messages are left.", lost]
+
+
 @pytest.fixture
 def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "UTC")

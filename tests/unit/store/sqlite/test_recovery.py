@@ -152,6 +152,8 @@ async def test_an_empty_file_is_known_to_have_held_what_it_held(home: Home) -> N
     assert after["inbox"] == []
     assert len(after["people"]) == PEOPLE
     assert [(loss.table, loss.rows, loss.is_exact) for loss in home.report.losses] == [("inbox", PEOPLE, True)]
+    (told,) = losses.of_id(losses.read(home.folder), "")
+    assert told.endswith(f": {home.report.losses[0]}.")
 
 
 async def test_rows_added_with_another_program_while_nothing_ran_are_kept_and_told(home: Home) -> None:

@@ -73,6 +73,9 @@ ARGPARSE = {
     "argument {}: invalid choice: {} (choose from {})": "参数 {}：{} 不可用（可选：{}）",
     "argument {}: expected one argument": "参数 {}：需要一个值",
     "argument {}: not allowed with argument {}": "参数 {} 不能与 {} 同时使用",
+    "argument {}: {} is not a usable name: take a-z, 0-9, _ and -.": (
+        "参数 {}：{} 不能用作名称：请用 a-z、0-9、_ 和 -。"
+    ),
     "argument {}: invalid {} value: {}": "参数 {0}：{2} 不是有效的值",
     "{}: error: {}": "{}：错误：{}",
 }

@@ -94,10 +94,12 @@ class StoreVerbs:
         return life_to_dict(life)
 
     async def latest(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{limit?}``: the latest messages, the newest first, and how many are kept in all."""
+        """``{limit?}``: the latest messages, the newest first, how many are kept in all, and why there are none."""
         limit = min(max(1, _number(args, "limit", 20)), MAX_LISTED)
         found = await self._db.read(trace.newest, limit=limit)
-        return {"messages": [latest_to_dict(message) for message in found], "total": await self._db.read(inbox.count)}
+        lost = [] if found else losses.of_id(await asyncio.to_thread(losses.read, self._home), "")
+        messages = [latest_to_dict(message) for message in found]
+        return {"messages": messages, "total": await self._db.read(inbox.count), "lost": lost}
 
     async def dead(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         rows = await self._db.read(outbox.dead_letters, limit=_number(args, "limit", 50))
