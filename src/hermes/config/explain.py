@@ -14,6 +14,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.secret import HIDDEN, Secret
 
+SHOWN = 3
+"""So many settings of a section are named where the section alone was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:
@@ -106,7 +109,11 @@ def find_key(loaded: Loaded, text: str) -> Key:
     for key in loaded.schema.keys.values():
         if "*" in key.path and (chosen := _names_in(text.split("."), key.path)):
             return loaded.schema.at(key, chosen)
-    nearest_name = nearest(text, [*keys, *by_env], cutoff=0.6)
+    if below := [name for name in keys if name.startswith(f"{text}.")]:
+        listed = ", ".join(below[:SHOWN]) + ", …" * (len(below) > SHOWN)
+        raise ConfigError(f"There is no setting {text!r}, but {listed}. `hermes config explain {text}` lists them.")
+    sections = {name.partition(".")[0] for name in keys}
+    nearest_name = nearest(text, [*sections, *keys, *by_env], cutoff=0.6)
     cure = f"Did you mean {nearest_name}?" if nearest_name else "`hermes config show --all` lists what there is."
     raise ConfigError(f"There is no setting {text!r}. {cure}")
 

@@ -64,6 +64,13 @@ def test_a_setting_there_is_none_of_comes_with_the_nearest(home: Home) -> None:
         explain(home.load(), "agent.max_iteration")
 
 
+def test_a_section_in_the_place_of_a_setting_is_answered_with_its_settings(home: Home) -> None:
+    with pytest.raises(ConfigError, match=r"'model', but model.default, .*, …. `hermes config explain model` lists"):
+        explain(home.load(), "model")
+    with pytest.raises(ConfigError, match=r"Did you mean model\?"):
+        explain(home.load(), "modell")
+
+
 def test_a_setting_like_no_other_is_answered_with_the_list(home: Home) -> None:
     with pytest.raises(ConfigError, match="`hermes config show --all` lists what there is"):
         explain(home.load(), "zzz")

@@ -3177,7 +3177,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How it is; with a key of an admin also why */
+        /** State of the gateway and its parts; an admin also sees the reasons */
         get: {
             parameters: {
                 query?: never;

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import hermes
-from hermes.core.errors import ConfigError
 from hermes.hosting.update.clone import CloneInstallation
 from hermes.hosting.update.find import find_installation
 from hermes.hosting.update.installation import UpdateFailedError
@@ -31,12 +30,12 @@ def test_a_clone_is_updated_by_git(clone: Path) -> None:
 
 def test_a_git_worktree_is_called_one_and_the_command_that_updates_it_is_named(clone: Path) -> None:
     (clone / ".git").write_text("gitdir: /elsewhere/.git/worktrees/here\n")
-    with pytest.raises(ConfigError, match=rf"git worktree {clone}, .*\n.*git -C {clone} pull"):
+    with pytest.raises(UpdateFailedError, match=rf"git worktree {clone}, .*\n.*git -C {clone} pull"):
         find_installation()
 
 
 def test_other_sources_are_updated_the_way_they_were_installed(clone: Path) -> None:
-    with pytest.raises(ConfigError, match="neither a git clone nor installed in a virtual environment"):
+    with pytest.raises(UpdateFailedError, match="neither a git clone nor installed in a virtual environment"):
         find_installation()
 
 

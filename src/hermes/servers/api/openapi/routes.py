@@ -164,8 +164,8 @@ _RUN_LINKS = {
 # fmt: off
 ROUTES = [
     route("GET /health", "Whether it is up", "Health", security=[]),
-    route("GET /health/detailed", "How it is; with a key of an admin also why", "HealthDetailed",
-          security=[{}, {"key": []}]),
+    route("GET /health/detailed", "State of the gateway and its parts; an admin also sees the reasons",
+          "HealthDetailed", security=[{}, {"key": []}]),
     route("GET /metrics", "Numbers for Prometheus", "text", says="Text format 0.0.4.", types=("text/plain",)),
     route("GET /openapi.json", "This document", "object"),
     route("GET /v1/models", "The agent, and the names of model_routes", "[Model]"),
