@@ -38,7 +38,6 @@ LONG = (
     "tests/e2e/test_faults_of_the_home.py",
     "tests/e2e/test_update.py",
     "tests/redteam/test_sandboxes.py",
-    "tests/redteam/test_api.py",
     "tests/redteam/test_roles.py",
     "tests/e2e/test_what_is_claimed.py",
     "tests/e2e/test_chat_plain.py",
