@@ -12,7 +12,8 @@ from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, R
 from hermes.store import approvals, claims, codec, inbox, outbox, outbox_sending
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow, InboxState, Incoming
-from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox import OutboxKind, OutboxRow, Outgoing
+from hermes.store.sessions import sessions
 from hermes.store.sessions.sessions import Session
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
@@ -153,3 +154,20 @@ async def open_target(db: Database, *rows: Outgoing, now: float = NOW) -> outbox
 async def next_letter(db: Database, held: claims.Claim, *, now: float = NOW) -> outbox_sending.Sending | None:
     begun = await db.write(outbox_sending.begin_next, held, now=now)
     return begun.sending if begun is not None else None
+
+
+async def row_of(db: Database, row_id: str) -> OutboxRow:
+    row = await db.read(outbox.get, row_id)
+    assert row is not None
+    return row
+
+
+def start_session(tx: Tx, session_id: str = "s_1", key: str = LANE) -> None:
+    """Begin a session that lives under the key."""
+    claims.wake(tx, "lanes", key, at=NOW)
+    sessions.start(tx, session_id, key, now=NOW)
+    tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
+
+
+def said(*texts: str) -> list[ChatMessage]:
+    return [ChatMessage(Role.USER, text) for text in texts]

@@ -1,71 +1,16 @@
-"""Sessions: transcripts are appended with exact numbers, and never rewritten."""
+"""Sessions: which one lives under a key, and lists of them."""
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
-
-from hermes.core.messages import ChatMessage, Role
-from hermes.store import claims
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database
 from hermes.store.sessions import sessions, transcripts
 from hermes.store.sessions.sessions import SessionFilter
 from hermes.store.turns import turns
-from tests.contract.store.rows import LANE, NOW
-
-
-def start(tx: Tx, session_id: str = "s_1", key: str = LANE) -> None:
-    claims.wake(tx, "lanes", key, at=NOW)
-    sessions.start(tx, session_id, key, now=NOW)
-    tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
-
-
-def said(*texts: str) -> list[ChatMessage]:
-    return [ChatMessage(Role.USER, text) for text in texts]
-
-
-async def test_lines_are_numbered_without_a_gap_whoever_appends(database: Database) -> None:
-    await database.write(start)
-    batches = [said(f"{number}a", f"{number}b") for number in range(20)]
-    await asyncio.gather(*(database.write(transcripts.append, "s_1", "t_1", batch, now=NOW) for batch in batches))
-    lines = await database.read(transcripts.lines, "s_1")
-    assert [line.seq for line in lines] == list(range(1, 41))
-    texts = [message.text for message in await database.read(transcripts.history, "s_1")]
-    assert all(texts[index][:-1] == texts[index + 1][:-1] for index in range(0, 40, 2)), "a batch stays together"
-
-
-async def test_appending_to_a_session_that_was_deleted_does_nothing(database: Database) -> None:
-    assert await database.write(transcripts.append, "s_gone", "t_1", said("hello"), now=NOW) == 0
-    assert await database.read(transcripts.lines, "s_gone") == []
-
-
-async def test_history_is_the_newest_part_oldest_first(database: Database) -> None:
-    await database.write(start)
-    await database.write(transcripts.append, "s_1", "t_1", said(*"abcde"), now=NOW)
-    assert [message.text for message in await database.read(transcripts.history, "s_1", limit=3)] == ["c", "d", "e"]
-    assert [line.seq for line in await database.read(transcripts.lines, "s_1", after=3)] == [4, 5]
-
-
-DAMAGED = ("not json", "", '{"role":"user","text":"x"},{"role":"user","text":"y"}', '{"role":"king"}', '"', "]", "[")
-
-
-@pytest.mark.parametrize("body", DAMAGED)
-async def test_a_line_that_cannot_be_read_is_left_out_of_the_history(database: Database, body: str) -> None:
-    await database.write(start)
-    await database.write(transcripts.append, "s_1", "t_1", said(*"abc"), now=NOW)
-
-    def spoil(tx: Tx) -> None:
-        tx.run("UPDATE transcript SET body = :body WHERE seq = 2", body=body)
-
-    await database.write(spoil)
-    talk = await database.read(transcripts.context, "s_1")
-    assert [message.text for message in talk.messages] == ["a", "c"]
-    assert (talk.seqs, talk.last_seq) == ([1, 3], 3)
+from tests.contract.store.rows import LANE, NOW, begun_turn, finish, said, start_session
 
 
 async def test_leaving_ends_the_session_once(database: Database) -> None:
-    await database.write(start)
+    await database.write(start_session)
     assert await database.write(sessions.leave, LANE, reason="/new", now=NOW + 1) == "s_1"
     assert await database.write(sessions.leave, LANE, reason="again", now=NOW + 2) == ""
     ended = await database.read(sessions.get, "s_1")
@@ -74,7 +19,7 @@ async def test_leaving_ends_the_session_once(database: Database) -> None:
 
 
 async def test_deleting_removes_session_and_transcript(database: Database) -> None:
-    await database.write(start)
+    await database.write(start_session)
     await database.write(transcripts.append, "s_1", "t_1", said("a"), now=NOW)
     assert await database.write(sessions.delete, "s_1")
     assert not await database.write(sessions.delete, "s_1")
@@ -85,7 +30,7 @@ async def test_deleting_removes_session_and_transcript(database: Database) -> No
 
 async def test_sessions_are_listed_newest_first_and_can_be_named(database: Database) -> None:
     for number in (1, 2, 3):
-        await database.write(start, f"s_{number}", f"agent:main:telegram:dm:{number % 2}")
+        await database.write(start_session, f"s_{number}", f"agent:main:telegram:dm:{number % 2}")
         await database.write(transcripts.append, f"s_{number}", "t", said("x"), now=NOW + number)
     assert [each.id for each in await database.read(sessions.newest)] == ["s_3", "s_2", "s_1"]
     assert [each.id for each in await database.read(sessions.newest, key="agent:main:telegram:dm:1")] == [
@@ -96,17 +41,6 @@ async def test_sessions_are_listed_newest_first_and_can_be_named(database: Datab
     assert [each.id for each in await database.read(sessions.find, "Garden")] == ["s_2"]
     assert [each.id for each in await database.read(sessions.find, "s_3")] == ["s_3"]
     assert not await database.write(sessions.rename, "s_9", "x")
-
-
-async def test_the_lines_of_a_turn_are_found_wherever_they_stand(database: Database) -> None:
-    await database.write(start)
-    for turn in range(1, 6):
-        texts = [f"{turn}.{number}" for number in range(70)]
-        await database.write(transcripts.append, "s_1", f"t_{turn}", said(*texts), now=NOW)
-    for turn in (1, 3, 5):
-        lines = await database.read(transcripts.lines_of_turn, "s_1", f"t_{turn}")
-        assert [line.seq for line in lines] == list(range(70 * turn - 69, 70 * turn + 1))
-    assert await database.read(transcripts.lines_of_turn, "s_1", "t_9") == []
 
 
 async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database) -> None:
@@ -135,7 +69,7 @@ async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database
 
 
 async def test_a_fork_has_lines_of_its_own_and_is_made_once(database: Database) -> None:
-    await database.write(start)
+    await database.write(start_session)
     await database.write(transcripts.append, "s_1", "t_1", said(*"abcde"), now=NOW)
     key = "agent:main:api:dm:fork"
     for _ in range(2):
@@ -148,3 +82,13 @@ async def test_a_fork_has_lines_of_its_own_and_is_made_once(database: Database) 
     assert (forked.key, forked.title, forked.created_at) == (key, "Fork", NOW + 1)
     await database.write(sessions.leave, key, reason="/new", now=NOW + 3)
     assert (await database.read(sessions.get, "s_2")).end_reason == "/new"  # type: ignore[union-attr]
+
+
+async def test_only_ended_sessions_grow_stale(database: Database) -> None:
+    begun = await begun_turn(database)
+    await finish(database, begun)
+    session_id = begun.turn.session_id
+    assert await database.read(sessions.stale, NOW + 1) == []
+    await database.write(sessions.end, session_id, reason="/new", now=NOW)
+    assert await database.read(sessions.stale, NOW + 1) == [session_id]
+    assert await database.read(sessions.stale, NOW) == []

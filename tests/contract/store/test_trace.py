@@ -1,18 +1,16 @@
-"""The life of a message is found by whatever belongs to it; and what a transcript's file puts back."""
+"""The life of a message is found by whatever belongs to it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from hermes.store import inbox, outbox, outbox_sending, people
 from hermes.store.db import Database
 from hermes.store.inbox import InboxState
-from hermes.store.reports import stats, trace
-from hermes.store.sessions import rebuild, sessions, transcripts
-from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
+from hermes.store.reports import trace
+from tests.contract.store.rows import DONE, NOW, add_calls, begun_turn, finish, incoming, letter, question
 
 
 async def test_a_turn_is_found_by_its_event_its_letter_and_its_approval(database: Database) -> None:
@@ -89,49 +87,3 @@ async def test_the_latest_messages_come_newest_first_with_who_wrote_and_how_far_
     assert [[row.id for row in one.letters] for one in found] == [[], [reply.id], [sent.id]]
     assert [one.event.id for one in await database.read(trace.newest, limit=1)] == [refused.id]
     assert await database.read(inbox.count) == 3
-
-
-def line(seq: int, text: str) -> dict[str, Any]:
-    return {"session": "s_1", "seq": seq, "at": NOW + seq, "turn": "t_1", "kind": "message", "body": {"text": text}}
-
-
-async def test_a_session_that_is_gone_is_made_again_from_its_lines(database: Database) -> None:
-    row = {"key": LANE, "title": "Plans", "created_at": NOW, "ended_at": None}
-    lines = [line(1, "a"), line(2, "b")]
-    assert await database.write(rebuild.put_back, "s_1", row, lines) == 2
-    assert await database.write(rebuild.put_back, "s_1", row, lines) == 0
-    found = await database.read(sessions.get, "s_1")
-    assert found is not None
-    assert (found.title, found.seq, found.updated_at) == ("Plans", 2, NOW + 2)
-    begun = await begun_turn(database)
-    assert begun.turn.session_id == "s_1"  # the conversation goes on where it was
-    assert await database.read(sessions.is_busy, "s_1")
-
-
-async def test_lines_that_the_store_has_stay_as_they_are(database: Database) -> None:
-    begun = await begun_turn(database, "mine")
-    await finish(database, begun)
-    session_id = begun.turn.session_id
-    added = await database.write(
-        rebuild.put_back, session_id, {"key": LANE}, [line(1, "x"), line(2, "y"), line(3, "z")]
-    )
-    assert added == 1
-    assert '"mine"' in (await database.read(transcripts.lines, session_id))[0].body
-    assert not await database.read(sessions.is_busy, session_id)
-
-
-async def test_only_ended_sessions_grow_stale(database: Database) -> None:
-    begun = await begun_turn(database)
-    await finish(database, begun)
-    session_id = begun.turn.session_id
-    assert await database.read(sessions.stale, NOW + 1) == []
-    await database.write(sessions.end, session_id, reason="/new", now=NOW)
-    assert await database.read(sessions.stale, NOW + 1) == [session_id]
-    assert await database.read(sessions.stale, NOW) == []
-
-
-async def test_the_store_says_that_it_is_sound_and_what_is_in_it(database: Database) -> None:
-    await begun_turn(database)
-    assert (await database.read(stats.check))["is_sound"]
-    counts = await database.read(stats.counts, now=NOW)
-    assert (counts["sessions"], counts["dead_letters"]) == (1, 0)
