@@ -70,8 +70,8 @@ pytestmark = [
 ]
 
 
-async def measured(page: Page, url: str, form: str, folder: Path) -> dict[str, Any]:
-    """Run Lighthouse once, in a browser of its own with the cookies of ``page``."""
+async def measured(page: Page, url: str, form: str, folder: Path, attempts: int = 3) -> dict[str, Any]:
+    """Run Lighthouse in a browser of its own with the cookies of ``page``; again, where it lost its own trace."""
     cookies = (await page.call("Network.getCookies", urls=[url]))["cookies"]
     shown = {"Cookie": "; ".join(f"{one['name']}={one['value']}" for one in cookies)}
     report = folder / "report.json"
@@ -93,6 +93,8 @@ async def measured(page: Page, url: str, form: str, folder: Path) -> dict[str, A
     )
     async with asyncio.timeout(RUN_SECONDS):
         told, _ = await process.communicate()
+    if process.returncode and b"Please run Lighthouse again" in told and attempts > 1:
+        return await measured(page, url, form, folder, attempts - 1)
     assert process.returncode == 0, told.decode()
     read: dict[str, Any] = json.loads(await asyncio.to_thread(report.read_text, "utf-8"))
     return read
