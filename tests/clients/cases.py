@@ -23,7 +23,10 @@ VERBS = dict(zip(CASES, ("hello", "publish", "weather", "deploy", "both", "dange
 """The first word that a client sends. A variant of a case adds its own name."""
 EFFECTS = ("stream", "gateway_tool", "both", "approval", "retry")
 """Cases in which a tool of the gateway writes a line: the text that was sent."""
-VARIANTS = ("", "responses", "compatible", "messages", "typed", "unstored", "stored")
+VARIANTS = (
+    *("", "responses", "completions", "streamed", "responses streamed", "compatible"),
+    *("messages", "typed", "unstored", "stored"),
+)
 PROPERTY = "clients"
 RUN_SECONDS = 240.0
 

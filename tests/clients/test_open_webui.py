@@ -96,6 +96,16 @@ class Page:
     async def says(self, text: str) -> str:
         return await self.answer_of(await self.ask(text))
 
+    async def choose_responses(self, client: Client) -> None:
+        """Let the connection use `/v1/responses`, as its settings offer under *API Type*."""
+        connection = {
+            "ENABLE_OPENAI_API": True,
+            "OPENAI_API_BASE_URLS": [client.environ["OPENAI_BASE_URL"]],
+            "OPENAI_API_KEYS": [client.key],
+            "OPENAI_API_CONFIGS": {"0": {"enable": True, "api_type": "responses"}},
+        }
+        await self.post("/openai/config/update", connection)
+
 
 @asynccontextmanager
 async def open_webui(client: Client, python: Path, folder: Path) -> AsyncIterator[Page]:
@@ -163,31 +173,49 @@ def _sessions(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM sessions"))
 
 
+async def converse(page: Page, client: Client, variant: str) -> dict[str, object]:
+    """Go through the cases but the stop, and return what was said under the names of the scenarios."""
+
+    def text(case: str) -> str:
+        return f"{VERBS[case]} {variant}".strip()
+
+    said: dict[str, object] = {}
+    before = await client.api.gateway.db.read(_sessions)
+    said["chat"] = await page.says(text("chat"))
+    await asyncio.sleep(2)  # its tasks come behind the answer
+    assert await client.api.gateway.db.read(_sessions) == before + 1  # and are no messages
+    for case in ("stream", "own_tools", "gateway_tool", "both"):
+        said[case] = await page.says(text(case))
+    asked = await page.ask(text("approval"))
+    question = await page.answer_of(asked)
+    code = question.partition("/approve ")[2].split()[0]
+    said["approval"] = await page.answer_of(await page.ask(f"/approve {code}", chat=asked))
+    failed = await page.ask(text("retry"))
+    await page.answer_of(failed)
+    failed["messages"].pop()
+    said["retry"] = await page.answer_of(await page.ask(text("retry"), chat=failed, again=True))
+    return {f"{case} {variant}".strip(): words for case, words in said.items()}
+
+
+async def stop(page: Page, client: Client, text: str) -> int:
+    """Press the button while the model writes. Return 3, as the scripts of clients say."""
+    left = await page.ask(text)
+    async with asyncio.timeout(ANSWER_SECONDS):
+        while not client.model.open_now:  # noqa: ASYNC110 - the fake counts, and tells nobody
+            await asyncio.sleep(0.05)
+    await page.post(f"/api/tasks/chat/{left['id']}/stop", {})
+    return 3
+
+
 @pytest.mark.timeout(3000)
 async def test_open_webui(client: Client, tmp_path: Path, record: Callable[[str, object], None]) -> None:
     python = await python_with(PACKAGE, is_long=True)
-    said: dict[str, object] = {}
     async with open_webui(client, python, tmp_path) as page:
-        before = await client.api.gateway.db.read(_sessions)
-        said["chat"] = await page.says(VERBS["chat"])
-        await asyncio.sleep(2)  # its tasks come behind the answer
-        assert await client.api.gateway.db.read(_sessions) == before + 1  # and are no messages
-        for case in ("stream", "own_tools", "gateway_tool", "both"):
-            said[case] = await page.says(VERBS[case])
-        asked = await page.ask(VERBS["approval"])
-        question = await page.answer_of(asked)
-        code = question.partition("/approve ")[2].split()[0]
-        said["approval"] = await page.answer_of(await page.ask(f"/approve {code}", chat=asked))
-        failed = await page.ask(VERBS["retry"])
-        await page.answer_of(failed)
-        failed["messages"].pop()
-        said["retry"] = await page.answer_of(await page.ask(VERBS["retry"], chat=failed, again=True))
-        left = await page.ask(VERBS["stop"])
-        async with asyncio.timeout(ANSWER_SECONDS):
-            while not client.model.open_now:  # noqa: ASYNC110 - the fake counts, and tells nobody
-                await asyncio.sleep(0.05)
-        await page.post(f"/api/tasks/chat/{left['id']}/stop", {})
-        said["stop"] = 3
+        said = await converse(page, client, "")
+        said["stop"] = await stop(page, client, VERBS["stop"])
+        await page.choose_responses(client)
+        said |= await converse(page, client, "responses")
+        said["stop stored"] = await stop(page, client, f"{VERBS['stop']} stored")
         row = Row("Open WebUI")
         ran = (tmp_path / "own.txt").read_text().splitlines()
         await row.check(client, {"said": said, "weather_calls": len(ran)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -25,11 +26,19 @@ async def stream(text: str, **more: Any) -> str:
     return "".join([piece.text async for piece in model(**more).astream(text)])
 
 
-async def loop(text: str, **more: Any) -> str:
+async def gathered(pieces: AsyncIterator[Any]) -> Any:
+    """Add the pieces of a stream up to one message, as its documentation does."""
+    whole = None
+    async for piece in pieces:
+        whole = piece if whole is None else whole + piece
+    return whole
+
+
+async def loop(text: str, streams: bool = False, **more: Any) -> str:
     bound = model(**more).bind_tools([weather])
     talk: list[Any] = [HumanMessage(text)]
     for _ in range(4):
-        message = await bound.ainvoke(talk)
+        message = await gathered(bound.astream(talk)) if streams else await bound.ainvoke(talk)
         talk.append(message)
         if not message.tool_calls:
             return str(message.text)
@@ -75,5 +84,8 @@ main(
         "retry": ask,
         "retry responses": responses(ask),
         "stop": stop,
+        "both streamed": partial(loop, streams=True),
+        "both responses streamed": responses(partial(loop, streams=True)),
+        "retry streamed": stream,
     }
 )

@@ -27,10 +27,13 @@ async def stream(text: str) -> str:
     return "".join([piece.choices[0].delta.content or "" async for piece in pieces])
 
 
-async def loop(text: str) -> str:
+async def loop(text: str, streams: bool = False) -> str:
     messages: list[Any] = [{"role": "user", "content": text}]
     for _ in range(4):
-        message = (await call(messages, tools=[TOOL])).choices[0].message
+        answer = await call(messages, tools=[TOOL], stream=streams)
+        if streams:
+            answer = litellm.stream_chunk_builder([piece async for piece in answer], messages=messages)
+        message = answer.choices[0].message
         if not message.tool_calls:
             return str(message.content)
         messages.append(message.model_dump())
@@ -74,5 +77,7 @@ main(
         "approval": approval,
         "retry": lambda text: ask(text, num_retries=2),
         "stop": stop,
+        "both streamed": lambda text: loop(text, streams=True),
+        "retry streamed": stream,
     }
 )

@@ -65,5 +65,8 @@ main(
         "retry": ask_chat,
         "retry responses": ask,
         "stop": stop,
+        "both streamed": lambda text: stream(text, chat_model),
+        "both responses streamed": stream,
+        "retry streamed": stream,
     }
 )
