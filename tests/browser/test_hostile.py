@@ -22,6 +22,10 @@ EVIL = """\
 `` `<img src=x onerror=evil=8>` `` <base href="https://evil.example/">
 <meta http-equiv=refresh content="0;url=https://evil.example">
 \u202egnp.exe\u202c <details open ontoggle=window.evil=9><math><mtext></math>
+
+```html
+<p></code></pre><img src=x onerror=window.evil=11><script>window.evil = 12</script>&lt;script&gt;
+```
 """
 
 
@@ -45,6 +49,8 @@ async def test_hostile_text_of_a_chat_is_shown_as_text(desk: Desk, model: FakeMo
     await page.wait("document.querySelector('.message.agent .message-tools')")
     assert "<script>window.evil = 10</script>" in await page.text(".message.user")
     assert "<img src=x onerror" in await page.text(".message.agent")
+    await page.wait("document.querySelector('.message.agent pre .hljs-tag')")  # coloured in the worker
+    assert "<script>window.evil = 12</script>&lt;script&gt;" in await page.text(".message.agent pre")
     assert await is_harmless(page)
     assert all(url.startswith((desk.api.url, "data:", "about:")) for url in page.requests.values())
     await say(page, "a long line")
