@@ -179,7 +179,10 @@ def test_sessions_are_renamed_deleted_and_put_back(terminal: Terminal) -> None:
     session = terminal.told("trace", terminal.told("-z", "keep this")["turn"])["turn"]["session_id"]
     assert terminal.told("sessions", "rename", session, "Plans")["title"] == "Plans"
     assert terminal.told("sessions", "show", "Plans")["id"] == session
-    assert terminal.here("sessions", "delete", session).returncode == 1  # nobody is there to be asked
+    refused = terminal.here("sessions", "delete", "Plans")  # nobody is there to be asked
+    assert refused.returncode == 1
+    assert f"sessions delete {session} --yes" in refused.stderr
+    assert "There is no session 'Plants'" in terminal.here("sessions", "delete", "Plants").stderr
     file = terminal.home / "sessions" / f"{session}.jsonl"
     kept = file.read_text()
     assert terminal.told("sessions", "delete", session, "--yes")["id"] == session

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 LONG_SECONDS = 120.0
 IMPORT_SECONDS = 600.0
+AFTER_THE_LAST = 2**53
+"""Of a session that is asked for without its lines."""
 
 EXAMPLES = """\
   hermes sessions list                        newest first; --key agent:main:telegram:dm:42 for one chat
@@ -180,7 +182,7 @@ def _tell_progress(event: Mapping[str, Any]) -> None:
 
 def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
     if not args.yes and not _sure(f"Delete what the import {args.id} brought?"):
-        return _not_sure("delete ID")
+        return _not_sure(f"delete {args.id}")
     answer = client.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
     lines = [f"✓ {count(len(answer['deleted']), 'session')} of {answer['batch']} deleted."]
     if answer["kept"]:
@@ -191,9 +193,15 @@ def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
 def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
     if args.id.startswith("im_"):
         return _delete_import(client, args)
-    if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
-        return _not_sure("delete ID")
-    answer = client.ask("sessions.delete", {"id": args.id}, timeout=LONG_SECONDS)
+    name = args.id
+    if not args.yes:  # a title or the start of an id was enough to name it: say which one that is
+        session = client.ask("sessions.show", {"id": args.id, "after": AFTER_THE_LAST})
+        title = one_line(session["title"] or session["first"], 60)
+        what = f"{session['id']}{f' “{title}”' if title else ''} ({count(session['seq'], 'line')})"
+        if not _sure(f"Delete {what} and its transcript for good?"):
+            return _not_sure(f"delete {session['id']}")
+        name = session["id"]
+    answer = client.ask("sessions.delete", {"id": name}, timeout=LONG_SECONDS)
     lines = [f"✓ {answer['id']} is deleted ({count(answer['seq'], 'line')})."]
     if not answer.get("is_complete", True):
         lines.append("  Its text leaves the free pages of the database by tomorrow; unsent replies are sent first.")
