@@ -181,6 +181,7 @@ UPDATE = {
     "The clone {} follows no remote branch, so there is nowhere to look for updates.": (
         "克隆 {} 没有跟踪远程分支，不知道去哪里找更新。"
     ),
+    "Update it: {}": "更新它：{}",
     "This Hermes runs from the git worktree {}, which only git updates.": (
         "这个 Hermes 在 git 工作树 {} 里，只能用 git 更新。"
     ),
