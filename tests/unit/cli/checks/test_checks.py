@@ -202,7 +202,8 @@ def test_a_platform_nobody_may_write_on_is_a_hint_and_one_that_gives_codes_is_no
     )
 
 
-def test_the_last_line_counts_troubles_and_hints(home: Path) -> None:
+def test_the_last_line_counts_troubles_and_hints(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_SERVER_PORT", "0")  # the usual port may be taken on this machine
     lines = screen(examine(home, "hermes"))
     assert lines[0].startswith(" 1 ✓ home")
     assert lines[-1] == "2 hints."  # the model is not fetched, and no gateway runs
