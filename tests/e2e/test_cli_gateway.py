@@ -80,6 +80,15 @@ def test_the_doctor_asks_the_gateway_about_its_store(terminal: Terminal) -> None
     assert told["is_well"]
 
 
+def test_a_link_to_the_dashboard_goes_into_a_pipe_only_where_that_was_asked_for(terminal: Terminal) -> None:
+    printed = terminal.here("dashboard", "open", "--print")
+    assert (printed.returncode, printed.stdout.count("\n")) == (0, 1)
+    assert "#sign-in=" in printed.stdout
+    withheld = terminal.here("dashboard", "--no-open")
+    assert (withheld.returncode, withheld.stdout) == (1, "")
+    assert "dashboard open --print" in withheld.stderr
+
+
 def test_a_reader_that_has_seen_enough_is_no_trouble(terminal: Terminal) -> None:
     session = terminal.told("trace", terminal.told("-z", "long")["turn"])["turn"]["session_id"]
     done = subprocess.run(

@@ -85,17 +85,16 @@ def _open(home: Path, *, opens: bool, is_plain: bool) -> int:
         return 0
     if is_opened:
         say("✓ The dashboard is open in your browser.")
+        return 0
     if not sys.stdout.isatty():
         # A log or a file would keep the link; whoever wants that asks for it.
-        if not is_opened:
-            note(f"The link is shown on a terminal only. For a pipe: {command_name()} dashboard open --print")
-        return 0
-    if not is_opened:
-        say("Open this link in a browser. It works once, for 5 minutes:")
-        out(f"  {made['url']}")
-        if line := tunnel(os.environ, made["host"], made["port"]):
-            say("From another machine, type this there first, and keep it open:")
-            out(f"  {line}")
+        note(f"The link is shown on a terminal only. For a pipe: {command_name()} dashboard open --print")
+        return 1
+    say("Open this link in a browser. It works once, for 5 minutes:")
+    out(f"  {made['url']}")
+    if line := tunnel(os.environ, made["host"], made["port"]):
+        say("From another machine, type this there first, and keep it open:")
+        out(f"  {line}")
     return 0
 
 
