@@ -201,6 +201,12 @@ async def test_what_fails_is_named(
     assert len(model.requests) == 2, "one call each: nothing is tried again"
 
 
+async def test_a_key_too_short_to_show_any_of_it_is_named_by_its_place(hermes: Hermes, model: FakeModel) -> None:
+    model.fails_next(401, "bad key")
+    _, told = await hermes("model", "test", OPENAI_API_KEY="sk-bad", OPENAI_BASE_URL=model.url)
+    assert "It comes from environment. Set another: " in told
+
+
 async def test_an_address_where_nobody_is_and_a_missing_key_are_told(hermes: Hermes) -> None:
     code, told = await hermes("model", "test", OPENAI_BASE_URL=f"{NOBODY}/v1")
     assert code == 1

@@ -10,6 +10,7 @@ from hermes.cli.support.home import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError
+from hermes.core.secret import HIDDEN
 from hermes.hosting.terminal import err, out, out_json, out_lines
 
 if TYPE_CHECKING:
@@ -251,7 +252,10 @@ def _advice(loaded: Loaded, provider: str, failed: str) -> str:
             setting = explain(loaded, f"providers.{provider}.api_key")
             present = "There is none."
             if known.api_keys:
-                present = f"It comes from {setting.winner} and ends in {setting.value}."
+                end = (
+                    f" and ends in {setting.value}" if setting.value != HIDDEN else ""
+                )  # of a short key nothing is shown
+                present = f"It comes from {setting.winner}{end}."
             return f"{present} Set another: {hermes} config set {setting.env[0]} -"
         case "model name":
             return f"What {provider} offers: {hermes} model list, or its web page"
