@@ -1,4 +1,4 @@
-"""Background tasks of chat clients: Open WebUI asks for titles, tags and follow-ups behind every message.
+"""Background tasks of chat clients: titles, tags and follow-ups that Open WebUI and opencode ask for beside a message.
 
 They are answered by the model alone, without tools, and leave nothing behind: no turn, no transcript, no session.
 """
@@ -38,6 +38,8 @@ _TALK = re.compile(r"### Chat History:|<chat_history>|### Context:|<context>")
 _ANY_TEMPLATE = re.compile(r"\s*### Task:\s.*### Chat History:\s*<chat_history>.*</chat_history>\s*\Z", re.DOTALL)
 """Templates with other words, of later releases: a task, and the whole chat in a frame as its end."""
 _EMOJI = "Your task is to reflect the speaker's likely facial expression through a fitting emoji."
+_TITLE_SYSTEM, _TITLE_ORDER = "You are a title generator.", "Generate a title for this conversation:"
+"""How opencode asks for a title: with these words in front of the message that it sends at the same time."""
 
 
 def is_background_task(body: Json) -> bool:
@@ -55,13 +57,24 @@ def is_template_alone(body: Json, messages: Any) -> bool:
         return not body.get("tools") and _is_template(messages)
     if not isinstance(messages, list) or body.get("tools"):
         return False
-    turns = [item for item in messages if not (isinstance(item, dict) and item.get("role") == "system")]
-    if len(turns) != 1 or not isinstance(turns[0], dict) or turns[0].get("role") != "user":
+    turns = [item for item in messages if not (isinstance(item, dict) and item.get("role") in ("system", "developer"))]
+    if not turns or not isinstance(turns[0], dict) or turns[0].get("role") != "user":
         return False
-    content = turns[0].get("content")
+    first = _text_of(turns[0])
+    if len(turns) == 1:
+        return _is_template(first)
+    if first.strip() != _TITLE_ORDER:
+        return False
+    instructions = body.get("instructions") or _text_of(messages[0])
+    return isinstance(instructions, str) and instructions.startswith(_TITLE_SYSTEM)
+
+
+def _text_of(item: Json) -> str:
+    """Return the text of a message with nothing else in it."""
+    content = item.get("content")
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text")
-    return isinstance(content, str) and _is_template(content)
+    return content if isinstance(content, str) else ""
 
 
 def _is_template(text: str) -> bool:

@@ -17,6 +17,8 @@ NEWER_FOLLOW_UPS = (
 REWORDED = "### Task:\nName the mood of this chat in one word.\n### Guidelines:\n- Be brief.\n"
 EMOJI = "Your task is to reflect the speaker's likely facial expression through a fitting emoji. Message: ```hi```"
 QUERIES = "### Task:\nAnalyze the chat history to determine the necessity of generating search queries\n"
+OPENCODE_SYSTEM = "You are a title generator. You output ONLY a thread title. Nothing else.\n\n<task>\n…\n</task>\n"
+OPENCODE_ORDER = "Generate a title for this conversation:\n"
 HISTORY = "### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
 
 
@@ -37,6 +39,35 @@ def test_template_that_is_the_whole_input_of_a_response_is_a_task() -> None:
     assert is_template_alone({}, asked([{"type": "input_text", "text": TITLE + HISTORY}])["messages"])
     assert not is_template_alone({"metadata": {"task": "deploy"}}, "deploy it")  # programs set this field as they like
     assert not is_template_alone({}, [{"role": "user", "content": "hello"}, *asked(TITLE + HISTORY)["messages"]])
+
+
+def titled(system: Any, *texts: Any, role: str = "system") -> list[dict[str, Any]]:
+    return [{"role": role, "content": system}, *({"role": "user", "content": text} for text in texts)]
+
+
+def test_title_that_opencode_asks_for_is_a_task() -> None:
+    for role in ("system", "developer"):
+        assert is_background_task({"messages": titled(OPENCODE_SYSTEM, OPENCODE_ORDER, "deploy it", role=role)})
+    parts = [{"type": "text", "text": OPENCODE_ORDER}]
+    assert is_background_task({"messages": titled(OPENCODE_SYSTEM, parts, "deploy it")})
+    said = titled("", OPENCODE_ORDER, "deploy it")[1:]
+    assert is_template_alone({"instructions": OPENCODE_SYSTEM}, said)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": titled("Be brief.", OPENCODE_ORDER, "deploy it")},
+        {"messages": titled(OPENCODE_SYSTEM, "deploy it")},
+        {"messages": titled(OPENCODE_SYSTEM, "deploy it", OPENCODE_ORDER)},
+        {"messages": titled(OPENCODE_SYSTEM, OPENCODE_ORDER, "deploy it"), "tools": [{"type": "function"}]},
+        {"messages": titled(7, OPENCODE_ORDER, "deploy it")},
+        {"messages": titled(OPENCODE_SYSTEM)},
+        {"messages": titled(OPENCODE_SYSTEM, OPENCODE_ORDER, "deploy it")[1:], "instructions": 7},
+    ],
+)
+def test_half_of_the_title_request_of_opencode_is_a_message(body: dict[str, Any]) -> None:
+    assert not is_background_task(body)
 
 
 def test_field_that_names_a_task_makes_one() -> None:
