@@ -23,7 +23,8 @@ CALM_SECONDS = 0.25
 MAX_WAIT_SECONDS = 60.0
 """So long a load without a pause may last; then only the youngest objects are looked at."""
 SAME_LOAD_SECONDS = 15.0
-"""Work that begins so soon after a trim goes on with the load before it: its end is trimmed, however little it was."""
+"""Work that begins so soon after a trim goes on with the load before it. Once it has been calm for as long, that load has
+ended, and what it left is trimmed, however little it was; a trim in each of its pauses would cost more than it gives."""
 
 
 class MemoryTrim:
@@ -44,17 +45,20 @@ class MemoryTrim:
         self._is_within_load = False
         self._cpu_at_trim = cpu()
         self._cpu_at_look = self._cpu_at_trim
-        self._trimmed_at = now()
+        self._trimmed_at = self._busy_at = now()
 
     async def look(self) -> bool:
         """Trim after work, in the first calm moment or once a minute. Returns whether it did."""
         cpu = self._cpu()
         worked, is_calm = cpu - self._cpu_at_trim, cpu - self._cpu_at_look < CALM_SECONDS
         self._cpu_at_look = cpu
-        since_trim = self._now() - self._trimmed_at
-        if not is_calm and since_trim <= SAME_LOAD_SECONDS:
-            self._is_within_load = True
-        if worked < WORK_SECONDS and not (self._is_within_load and is_calm):
+        now = self._now()
+        since_trim = now - self._trimmed_at
+        if not is_calm:
+            self._busy_at = now
+            self._is_within_load |= since_trim <= SAME_LOAD_SECONDS
+        has_ended = self._is_within_load and now - self._busy_at >= SAME_LOAD_SECONDS
+        if worked < WORK_SECONDS and not has_ended:
             return False
         if not is_calm and since_trim < MAX_WAIT_SECONDS:
             return False
