@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import is_not
 from typing import Any, Literal
 
 import aiohttp
@@ -52,6 +53,8 @@ class ChatDialect:
 
     def __init__(self, provider: str) -> None:
         self._by = f"chat_completions:{provider}"
+        self._offered: tuple[ToolSpec, ...] = ()
+        self._sent: list[Json] = []
 
     def url(self, base_url: str) -> str:
         return f"{base_url}/chat/completions"
@@ -76,7 +79,7 @@ class ChatDialect:
         if request.tools and with_tools:
             if request.tool_choice:
                 body["tool_choice"] = choice_of(request.tool_choice)
-            body["tools"] = [tool_of(tool) for tool in request.tools]
+            body["tools"] = self._tools_of(request.tools)
             if request.sampling is not None and request.sampling.parallel_tool_calls is not None:
                 body["parallel_tool_calls"] = request.sampling.parallel_tool_calls
         if request.format is not None:
@@ -95,6 +98,12 @@ class ChatDialect:
         if IN_TURN in without:
             body["messages"] = list(_in_turn(body["messages"]))
         return body
+
+    def _tools_of(self, tools: Sequence[ToolSpec]) -> list[Json]:
+        """Return the tools as they are sent: made once, since nearly every request offers the same ones."""
+        if len(tools) != len(self._offered) or any(map(is_not, tools, self._offered)):
+            self._offered, self._sent = tuple(tools), [tool_of(tool) for tool in tools]
+        return self._sent
 
     def refused(self, body: Json, reason: str) -> str:
         if "response_format" in body and request_body.is_about_format(reason):
@@ -272,6 +281,8 @@ _text_chunk = msgspec.json.Decoder(_TextChunk)
 _text_chunks = msgspec.json.Decoder(list[_TextChunk])
 NOT_TEXT = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised by a chunk that brings anything else, is no JSON, or is nested more deeply than can be read."""
+MANY_CHUNKS = 10
+"""From so many on it is worth looking for those that bring text alone."""
 LAST_CHUNKS = 3
 """So many at the end of an answer may bring something else: the reason, the usage."""
 
@@ -301,6 +312,9 @@ class ChatAnswer(Answer):
         return layout.dump(("reasoning_content", "extra_content"))
 
     def take_all(self, payloads: list[bytes]) -> None:
+        if len(payloads) < MANY_CHUNKS:
+            super().take_all(payloads)
+            return
         begin, end = 0, len(payloads)
         while begin < end and not self.model:  # the first chunk names the model; Azure's second
             self.take(payloads[begin])
