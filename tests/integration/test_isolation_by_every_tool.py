@@ -27,7 +27,7 @@ from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
-from tests.integration.watching import SECONDS, code_in, make, results
+from tests.integration.watching import SECONDS, code_in, make, results, until
 
 pytestmark = pytest.mark.one_python
 
@@ -243,6 +243,7 @@ class Place:
 
     async def turn(self, user: int, *answers: Reply | str, answer: str = "approve", scope: str = "") -> None:
         """One turn that the model carries out like this; what it asks about is answered."""
+        await until(self._is_idle)  # an answer is seen before its turn has ended, and a message then would disturb it
         self.model.script([*answers, *([] if isinstance(answers[-1], str) else ["Done."])])
         before = self._done(user)
         self.telegram.user_says("go on", chat=user)
@@ -253,6 +254,9 @@ class Place:
             code = self._open(user)[0]
             self._answered.add(code)
             self.telegram.user_says(f"/{answer} {code} {scope}".strip(), chat=user)
+
+    async def _is_idle(self) -> bool:
+        return not self.gateway.lanes.running()
 
     def _goes_on(self, user: int, done: int) -> bool:
         return self._done(user) > done or bool(self._open(user))
