@@ -180,6 +180,7 @@ async def test_message_written_while_a_turn_runs_waits_behind_it(desk: Desk, mod
     await page.wait_text("And then.")
     order = "[...document.querySelectorAll('.message.user')].map((one) => one.innerText.split('\\n')[0]).join('|')"
     await page.wait(f"{order} === 'Begin.|What then?'")  # the page draws the lines anew when a turn has ended
+    assert await page.run(order) == "Begin.|What then?"
 
 
 @whole

@@ -48,7 +48,7 @@ class ConfigWatch:
         self._stamps = self._look()
         self._loaded = load(home, environ, cwd, self._manifests)
         self.current: Config = self._loaded.config
-        """The settings as they are; an attribute, since every request asks for it twenty times."""
+        """The current settings. An attribute, since every request reads them twenty times."""
         self._logged: frozenset[Problem] = frozenset()
         self._changed = asyncio.Event()
         self.editing = asyncio.Lock()

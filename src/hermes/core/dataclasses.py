@@ -3,7 +3,7 @@
 The gateway makes three hundred of them before it answers, and the standard library compiles six methods for each: that
 was half of what its imports asked. Here ``__init__`` is compiled, once for all classes with as many fields; the other
 methods are alike for all. What works on a dataclass works on these: ``fields``, ``replace``, ``asdict``, ``match``.
-``frozen`` is held by the type checker alone: a refusal at run time would cost every instance a call for each field.
+Only the type checker enforces ``frozen``: a check at run time would cost every instance one call per field.
 See docs/adr/0014.
 """
 

@@ -23,8 +23,8 @@ CALM_SECONDS = 0.25
 MAX_WAIT_SECONDS = 60.0
 """So long a load without a pause may last; then only the youngest objects are looked at."""
 SAME_LOAD_SECONDS = 15.0
-"""Work that begins so soon after a trim goes on with the load before it. Once it has been calm for as long, that load
-has ended, and what it left is trimmed, however little that is: to trim in every pause would cost more than it gives."""
+"""Work that begins this soon after a trim belongs to the same load. The load has ended when the process was calm for as
+long; then its memory is trimmed once, however little it used. A trim in every pause would cost more than it saves."""
 
 
 class MemoryTrim:

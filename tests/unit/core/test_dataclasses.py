@@ -51,7 +51,7 @@ def test_a_value_is_made_shown_and_compared_as_its_fields_say() -> None:
     assert not hasattr(one, "__dict__")
 
 
-def test_what_is_frozen_is_held_by_the_type_checker_alone() -> None:
+def test_only_the_type_checker_enforces_frozen() -> None:
     one = Point(1)
     one.x = 2  # type: ignore[misc]  # mypy complains of an ignore that is not needed, so this holds that it refuses
     assert one.x == 2

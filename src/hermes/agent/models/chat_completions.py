@@ -100,7 +100,7 @@ class ChatDialect:
         return body
 
     def _tools_of(self, tools: Sequence[ToolSpec]) -> list[Json]:
-        """Return the tools as they are sent: made once, since nearly every request offers the same ones."""
+        """Return the tools in the shape of this API. Kept, since nearly every request offers the same tools."""
         if len(tools) != len(self._offered) or any(map(is_not, tools, self._offered)):
             self._offered, self._sent = tuple(tools), [tool_of(tool) for tool in tools]
         return self._sent
@@ -282,12 +282,12 @@ _text_chunks = msgspec.json.Decoder(list[_TextChunk])
 NOT_TEXT = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised by a chunk that brings anything else, is no JSON, or is nested more deeply than can be read."""
 MANY_CHUNKS = 10
-"""From so many on it is worth looking for those that bring text alone."""
+"""With fewer chunks, finding the text-only ones costs more than it saves."""
 LAST_CHUNKS = 3
-"""So many at the end of an answer may bring something else: the reason, the usage."""
+"""The last chunks of an answer carry the finish reason and the usage instead of text."""
 
 
-def _brings_text_alone(payload: bytes) -> bool:
+def _is_text_only(payload: bytes) -> bool:
     try:
         _text_chunk.decode(payload)
     except NOT_TEXT:
@@ -320,14 +320,14 @@ class ChatAnswer(Answer):
             self.take(payloads[begin])
             begin += 1
         for payload in reversed(payloads[begin:][-LAST_CHUNKS:]):
-            if _brings_text_alone(payload):
+            if _is_text_only(payload):
                 break
             end -= 1
         self._take_texts(payloads[begin:end])
         super().take_all(payloads[end:])
 
     def _take_texts(self, payloads: list[bytes]) -> None:
-        """Read chunks that are likely to bring text alone, all at once."""
+        """Parse chunks that probably carry only text, all at once."""
         try:
             chunks = _text_chunks.decode(b"[%s]" % b",".join(payloads))
         except NOT_TEXT:

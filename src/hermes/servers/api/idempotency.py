@@ -242,7 +242,7 @@ class Attempts:
         return ""
 
     async def _names_before_start(self) -> frozenset[str]:
-        """Return the names of what was asked for just before this process began: read once, as nothing is added."""
+        """Return the names of requests received just before this process started. Read once: no more are added."""
         if self._before_start is None:
             since = self._started_at - REPEATED_SECONDS
             self._before_start = await self._requests.attempts_between(since, self._started_at)

@@ -315,7 +315,7 @@ class Requests:
         return await self._db.read(idempotency.attempts_of, attempt, since=since)
 
     async def attempts_between(self, since: float, until: float) -> frozenset[str]:
-        """The fingerprints of all requests that were asked for in this time."""
+        """Return the fingerprints of all requests received in this period."""
         return frozenset(await self._db.read(idempotency.attempts_between, since, until))
 
     @asynccontextmanager

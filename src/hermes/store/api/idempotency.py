@@ -61,7 +61,7 @@ def attempts_of(tx: Tx, attempt: str, *, since: float, limit: int = 5) -> list[s
 
 
 def attempts_between(tx: Tx, since: float, until: float) -> list[str]:
-    """Return the fingerprints of the events of this time."""
+    """Return the fingerprints of the events received in this period."""
     return tx.all(
         "SELECT DISTINCT attempt FROM inbox WHERE received_at >= :since AND received_at < :until AND attempt <> ''",
         str,

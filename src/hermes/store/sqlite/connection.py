@@ -326,7 +326,7 @@ class SqliteConnection:
             self._is_synced = is_wanted
 
     def note_commit(self) -> None:
-        """Called after each commit: it went to the log, so the file itself is as it was."""
+        """Count a commit. It went to the write-ahead log, so the file itself is unchanged."""
         self._commits += 1
 
     def is_checkpoint_due(self, *, is_alone: bool) -> bool:
@@ -387,7 +387,7 @@ class SqliteConnection:
         return sqlite_file.identity(self.path) == self.identity
 
     def note_content(self) -> None:
-        """Called after everything of our own that writes into the file itself, such as a checkpoint."""
+        """Remember the file's size and time. Called after each write of our own into the file, such as a checkpoint."""
         self._content = sqlite_file.look(self.path).content
 
     def was_touched(self) -> bool:
